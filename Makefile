@@ -57,23 +57,27 @@ java: ## Find a Java for Spark, or install one by apt-get
 browser: ## Find chromium, or install it by apt-get: the tests look at pages in it
 	scripts/browser.sh
 
+.PHONY: node
+node: ## Find Node.js with npm, or install them by apt-get: the tests start Kinesis servers in it
+	scripts/node.sh
+
 .PHONY: test
-test: $(STAMP) java browser ## Run the tests; with ARGS="..." one pytest with these arguments
+test: $(STAMP) java browser node ## Run the tests; with ARGS="..." one pytest with these arguments
 	echo "test: pytest $(or $(ARGS),in parts side by side)"
 	scripts/test.sh $(BIN)/python $(or $(ARGS),all)
 
 .PHONY: test-fast
-test-fast: $(STAMP) ## Run the tests that start no Java, no broker and no browser, in less than a minute
+test-fast: $(STAMP) ## Run the tests that start no Java, no server and no browser, in less than a minute
 	echo "test-fast: pytest --fast $(ARGS)"
 	scripts/test.sh $(BIN)/python fast $(ARGS)
 
 .PHONY: test-durations
-test-durations: $(STAMP) java browser ## Run the tests one after the other, and print the slowest 40
+test-durations: $(STAMP) java browser node ## Run the tests one after the other, and print the slowest 40
 	echo "test-durations: pytest --durations=40 $(ARGS)"
 	$(BIN)/python -m pytest --durations=40 --durations-min=0.5 $(ARGS)
 
 .PHONY: test-faults
-test-faults: $(STAMP) java browser ## Run what `make test` leaves out: new random cases, second deaths, twins, clusters
+test-faults: $(STAMP) java browser node ## Run what `make test` leaves out: new random cases, second deaths, twins, clusters
 	echo "test-faults: pytest tests/properties --hypothesis-profile=explore $(ARGS)"
 	$(BIN)/python -m pytest tests/properties --hypothesis-profile=explore $(ARGS)
 	echo "test-faults: pytest -m faults $(ARGS)"

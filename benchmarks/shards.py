@@ -16,8 +16,9 @@ from time import process_time
 from typing import TYPE_CHECKING
 
 from benchmarks.timing import Figure
+from keylane.contract.shards import SPACE
 from keylane.keyspace.cuts import at_most
-from keylane.keyspace.hash_keys import SPACE, hash_key_of
+from keylane.keyspace.hash_keys import hash_key_of
 from keylane.keyspace.key_tree import KeyTree, handed_out_anew
 from keylane.keyspace.layout import layout_to_json, new_layout
 from keylane.keyspace.load import from_points

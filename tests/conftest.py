@@ -2,15 +2,17 @@
 
 pytest                                  the same few examples every time
 pytest --hypothesis-profile=explore     new examples every time, and many
-pytest --fast                           only tests without Java, broker and browser; to start one is an error
+pytest --fast                           only tests without Java, servers and browser; to start one is an error
 pytest --part=spark                     one of the parts that `make test` runs side by side
 
-What a test needs is a marker (`jvm`, `broker`, `browser`), set here by its fixtures and its folder: `tests.needs`.
+What a test needs is a marker (`jvm`, `broker`, `browser`, `node`), set here by its fixtures and its folder:
+`tests.needs`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+    from tests.kinesis.servers import KinesisServer
 
     from keylane.contract.model import Contract
 
@@ -45,7 +48,7 @@ BRIEF = {"spark.sql.ui.explainMode": "simple"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--fast", action="store_true", help="only tests that start no Java, no broker and no browser")
+    parser.addoption("--fast", action="store_true", help="only tests that start no Java, no server and no browser")
     parser.addoption("--part", choices=PARTS, help="only this part of the tests; together the parts are all of them")
 
 
@@ -96,6 +99,16 @@ def contract() -> Callable[..., Contract]:
     return make
 
 
+@pytest.fixture
+def bare() -> Iterator[str]:
+    """An address of a system that has no ability at all."""
+    from keylane.systems.endpoint import System, register, unregister
+
+    register(System("bare", "bare://here/name", re.compile(r"(here)/([a-z-]+)"), "keylane.systems.endpoint:Endpoint"))
+    yield "bare://here/stream"
+    unregister("bare")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_secret_at_home() -> None:
     """Nothing is kept in the home of whoever runs the tests; `test_masks` has secrets of its own."""
@@ -120,3 +133,21 @@ def spark(start_up_archive: None) -> Iterator[SparkSession]:
     session = local_session("local[2]", conf, app="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kinesalite(start_up_archive: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KinesisServer]:
+    """A kinesalite on loopback: exact in routing, bounds and order."""
+    from tests.kinesis.servers import kinesalite_running
+
+    with kinesalite_running(Path(os.environ["KEYLANE_CACHE"]), tmp_path_factory.mktemp("kinesalite") / "log") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kinesis_local(start_up_archive: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KinesisServer]:
+    """A kinesis-local on loopback: the life cycle of streams and shards, and limits."""
+    from tests.kinesis.servers import kinesis_local_running
+
+    with kinesis_local_running(Path(os.environ["KEYLANE_CACHE"]), tmp_path_factory.mktemp("kinesis") / "log") as server:
+        yield server

@@ -1,8 +1,10 @@
-"""What a test needs that takes long: Java, a broker, a browser, or many cases; and in which part of `make test` it is.
+"""What a test needs that takes long, and in which part of `make test` it is.
+
+Long are Java, a broker, a Kinesis server, a browser, and many cases.
 
 `pytest --fast` does without what takes long. The parts are run side by side, each with a session of its own at most:
 
-    routes  tests/integration and tests/route
+    routes  tests/route, and tests/integration with a Spark session
     spark   the other tests with Java
     plain   the other tests
 """
@@ -22,11 +24,12 @@ NEEDS: dict[str, set[str]] = {
     "jvm": {"spark", "on_connect", "way_over_connect"},
     "broker": set(),
     "browser": {"browser"},
+    "node": {"kinesalite", "kinesis_local"},
     "slow": set(),
 }
 #: Folder -> what its tests need: Java in processes of their own or by documented commands, or many cases.
 FOLDERS = {
-    "integration": {"jvm", "broker"},
+    "integration": {"broker"},
     "cluster": {"jvm"},
     "terminal": {"jvm"},
     "route": {"jvm"},
@@ -35,11 +38,12 @@ FOLDERS = {
     "parity": {"slow"},
     "properties": {"slow"},
 }
-#: Folders of one part only, whatever a test in them needs. A part does not even import what is not its own.
+#: Folders whose tests with Java are in a part of their own, and folders that are in `plain` whatever their tests need.
+#: A part does not even import what is not its own.
 ROUTES = {"integration", "route"}
 PLAIN = {"architecture", "crosscheck", "history", "properties", "scripts", "security", "unit", "vectors"}
 PARTS = ("routes", "spark", "plain")
-PROGRAMS = {"java", "spark-submit", "chromium", "chromedriver"}
+PROGRAMS = {"java", "spark-submit", "chromium", "chromedriver", "node", "npm"}
 STARTING = {"subprocess.Popen", "os.posix_spawn", "os.exec"}
 
 
@@ -50,9 +54,9 @@ def needs(fixtures: Iterable[str], folder: str) -> set[str]:
 
 def part_of(folder: str, markers: Iterable[str]) -> str:
     """The part of `make test` that runs a test of a folder: exactly one, so that a new folder is in the right part."""
-    if folder in ROUTES:
-        return "routes"
-    return "spark" if "jvm" in markers and folder not in PLAIN else "plain"
+    if "jvm" not in markers or folder in PLAIN:
+        return "plain"
+    return "routes" if folder in ROUTES else "spark"
 
 
 def may_have(part: str, folder: str) -> bool:

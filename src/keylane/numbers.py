@@ -2,6 +2,7 @@
 
     count      1,745,240
     plural     1 record, 2 records
+    amount     14,970.5    a load, which need not be whole
     percent    48.6%       a share, with a number of digits
     share      0.044%      a share, with the digits that it needs
     times      3.79×       how many times the mean
@@ -29,6 +30,17 @@ def plural(number: int, what: str) -> str:
     ['1 record', '1,500 records', '0 batches', '2 keys']
     """
     return f"1 {what}" if number == 1 else f"{count(number)} {what}{'es' if what.endswith(('s', 'x', 'ch')) else 's'}"
+
+
+def amount(number: float) -> str:
+    """A load or a rate that need not be whole: to the last digit where it is, otherwise with those that count.
+
+    >>> [amount(number) for number in (0, 2000.0, 14970.5, 9980.333, 1.25, 0.01234, 2000.0000002)]
+    ['0', '2,000', '14,970.5', '9,980.3', '1.25', '0.0123', '2,000']
+    """
+    if abs(number - round(number)) <= 1e-6 * abs(number):
+        return count(round(number))
+    return f"{number:,.1f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
 def times(value: float, digits: int = 2) -> str:

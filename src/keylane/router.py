@@ -52,10 +52,13 @@ class Router:
     """A contract, ready to decide: a `Contract`, the path of its file, or its text.
 
     `lanes` is needed when the contract has `live`, and refused when it contradicts the contract. `stream` is
-    needed when the contract has several and the placements should name another than the first. `key_space` is the
-    layout of the stream's shards where they are not of equal width; a lane is then a number in its order. `hash_keys`
-    are the explicit hash keys of accounts, numbers or decimal text, by the value of the key: such a key is on the lane
-    that holds its hash key, unless the contract has a rule of its own for it. With a table they are refused.
+    needed when the contract has several and the placements should name another than the first.
+
+    Shards of unequal width, and explicit hash keys, are in the contract (`spec.shards`) or given here. `key_space` is
+    the layout of the stream's shards; a lane is then a number in its order. One that contradicts the contract's is
+    refused. `hash_keys` are the explicit hash keys of accounts beside the contract's, numbers or decimal text, by the
+    value of the key: such a key is on the lane that holds its hash key, unless the contract has a rule of its own for
+    it. With a table they are refused, and so is another hash key than the contract's for an account.
 
     >>> router = Router('''
     ... apiVersion: keylane/v1
@@ -81,6 +84,7 @@ class Router:
         contract = contract_from(contract)
         spec = contract.spec
         self.contract = contract
+        key_space = _agreed_space(KeySpace.of_contract(contract), key_space)
         self.lane_count = agreed_count(spec.lanes, len(key_space) if lanes is None and key_space else lanes)
         self.key_space = key_space or KeySpace.equal(self.lane_count)
         if len(self.key_space) != self.lane_count:
@@ -91,7 +95,7 @@ class Router:
         self.on_null = key_rule(spec.partitioner, spec.key.on_null, "on_null")
         self.on_empty = key_rule(spec.partitioner, spec.key.on_empty, "on_empty")
         self.partitioner = partitioner(spec.partitioner, _held_as(spec.key))
-        self.hash_keys = dict(hash_keys or {})
+        self.hash_keys = _agreed_hash_keys(spec.shards.accounts if spec.shards else {}, hash_keys or {})
         self.overrides, self._explicit = self._with_explicit(compile_overrides(contract))
         self._tier_lanes = {rule.stream: rule.lanes for rule in self.overrides.hot.values()}
         lanes_exist(max(named_lanes(contract), default=0), self.lane_count)
@@ -114,10 +118,7 @@ class Router:
         if overrides.table is not None:
             hint = "leave hash_keys out, or the table"
             raise UsageError.of("a table gives every key its lane, and hash keys would give some another", hint=hint)
-        given = {
-            encode_key_value(value, self.contract.spec.key): hash_key(number) if isinstance(number, str) else number
-            for value, number in self.hash_keys.items()
-        }
+        given = {encode_key_value(value, self.contract.spec.key): number for value, number in self.hash_keys.items()}
         explicit = {base: number for base, number in given.items() if base not in overrides.hot}
         pins = {
             base: HotRule(f"explicit hash key {number}", pin=self.key_space.lane_of(number))
@@ -401,6 +402,27 @@ def _cell_lanes(contract: Contract, lanes: int) -> CellLanes | None:
     from keylane.placement.cell_lanes import cell_lanes
 
     return cell_lanes(contract, lanes)
+
+
+def _agreed_space(own: KeySpace | None, given: KeySpace | None) -> KeySpace | None:
+    """The key space of the contract, or that which was given; of both the given one, which knows the ids of today."""
+    if own is None or given is None or tuple(own.starts) == tuple(given.starts):
+        return given or own
+    differ = sorted(set(own.starts) ^ set(given.starts))
+    got = f"{len(given)} shards, of which boundaries differ: {differ[0]}{', …' if differ[1:] else ''}"
+    hint = "the layout of today in the contract, as a new epoch, or lanes: live"
+    raise LaneCountError.of("not the shards of the contract", got=got, allowed=f"{len(own)} shards", hint=hint)
+
+
+def _agreed_hash_keys(own: Mapping[str, str], given: Mapping[Any, int | str]) -> dict[Any, int]:
+    """The hash keys of the contract and those given; an account has one."""
+    known: dict[Any, int] = {account: hash_key(text) for account, text in own.items()}
+    for account, number in given.items():
+        key = hash_key(number) if isinstance(number, str) else number
+        if known.setdefault(account, key) != key:
+            got = f"{account!r}: {key}, and {known[account]} in the contract"
+            raise UsageError.of("an account has two hash keys", got=got, hint="leave one of them out")
+    return known
 
 
 def _agreed_stream(streams: Sequence[str], given: str | None) -> str:

@@ -181,14 +181,14 @@ def test_rows_of_a_later_file_come_later(read: Read, tmp_path: Path) -> None:
     assert [row.driver for row in good] == ["first", "later"]
 
 
-def test_a_source_that_is_not_there_or_empty_is_refused(read: Read, tmp_path: Path) -> None:
+def test_a_source_that_is_not_there_or_empty_is_refused(read: Read, tmp_path: Path, bare: str) -> None:
     with pytest.raises(DataError, match="no such source"):
         read(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is not clear"):
         read(tmp_path / "empty")
-    with pytest.raises(UsageError, match=r"kinesis .*nothing was contacted"):
-        find("drivers", "kinesis://eu-west-1/pings", Columns(), Options(1000.0))
+    with pytest.raises(UsageError, match=r"bare .*nothing was contacted"):
+        find("drivers", bare, Columns(), Options(1000.0))
 
 
 def test_the_key_of_a_message_may_be_the_id_and_its_timestamp_the_time(session: SparkSession) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from tests.parity.cases.case import Case, key, of, window
 from tests.parity.cases.encodings import HEADED
-from tests.parity.cases.partitioners import MD5, TEXTS, uneven
+from tests.parity.cases.partitioners import DIGITS, MD5, MIXED, TEXTS, TWINS, sharded, uneven
 from tests.parity.cases.places import E7, EVERY, SEVEN, US, columns, place
 
 
@@ -31,6 +31,8 @@ PLANTED = {
     ],
     "equal shards for uneven ones": [Case(MD5, of(TEXTS)), Case(MD5, of(TEXTS), key_space=uneven(16))],
     "shards cut elsewhere": [Case(MD5, of(TEXTS), key_space=uneven(16, turn=turn)) for turn in (3, 0)],
+    "hash keys that are not read": [Case(sharded(7, names), MIXED) for names in (DIGITS[:9], DIGITS[:99])],
+    "a hash key by MD5 and not by key": [Case(sharded(uneven(17), [twin]), of(TWINS)) for twin in TWINS],
     "another lane table": [Case(place(leaves=leaves), EVERY) for leaves in (["8329b6"], ["", "8329b6"])],
     "another region": [Case(place(region=region), EVERY) for region in (US, None)],
     "another scale": [Case(place(scale=scale), columns(E7, pa.int64())) for scale in (SEVEN / 10, SEVEN)],

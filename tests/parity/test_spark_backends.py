@@ -31,6 +31,9 @@ DIFFER = [
     "pulsar-murmur3",
     "kinesis-md5",
     "601 uneven shards",
+    "few hash keys of the contract",
+    "many hash keys of the contract",
+    "hash keys of both twins",
     "tier beside uneven shards",
     "utf8 of binary",
     "int32be",
@@ -50,7 +53,7 @@ DIFFER = [
     "bytes under geo, with leaves",
 ]
 #: Of these, the ones that `make test` asks of Spark Connect.
-CONNECT = ["kafka-java", "601 uneven shards", "places with leaves"]
+CONNECT = ["kafka-java", "601 uneven shards", "many hash keys of the contract", "places with leaves"]
 JAVA = CASES["kafka-java"]
 FIT = [name for name, case in CASES.items() if case.fits_spark]
 

@@ -78,6 +78,8 @@ HEADING = {
     "Table": "table",
     "TableRange": "ranges",
     "Geo": "geo",
+    "Shards": "shards",
+    "ShardRange": "layout",
     "Expect": "expect",
     "Golden": "golden",
 }

@@ -136,13 +136,12 @@ def test_a_head_of_a_later_form(copied: tuple[Path, Path]) -> None:
     refused(TargetError, "got 'keylane.folder/9'", copy, contract(), str(source), str(copy))
 
 
-def test_other_systems_are_not_dialled(tmp_path: Path) -> None:
+def test_systems_without_the_ability_are_not_dialled(tmp_path: Path, bare: str) -> None:
     write_files(tmp_path / "in", range(1))
-    address = "kinesis://eu-west-1/s"
     with pytest.raises(UsageError, match="nothing was contacted"):
-        route(contract(), str(tmp_path / "in"), address)
+        route(contract(), str(tmp_path / "in"), bare)
     with pytest.raises(UsageError, match="nothing was contacted"):
-        route(contract(), address, str(tmp_path / "out"))
+        route(contract(), bare, str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 

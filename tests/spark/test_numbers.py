@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
+from keylane.contract.shards import SPACE
 from keylane.hashing.murmur2 import murmur2
 from keylane.hashing.murmur3 import fmix32
-from keylane.placement.ranges import SPACE, KeySpace, range_start
+from keylane.placement.ranges import KeySpace, range_start
 from keylane.placement.ranges import range_lane as right_lane
 from keylane.spark.hashes import _by_halves, low32, murmur2_of_long, range_lane
 from keylane.spark.hashes import murmur2 as murmur2_column

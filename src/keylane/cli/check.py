@@ -63,7 +63,8 @@ def check(
     partitions are the lanes, and its keys the contract's key, unless --value gives the format of values that have the
     fields.
 
-    Exit codes: 0 kept, 2 not a contract, 4 a promise is broken.
+    Exit codes: 0 kept, 1 the data cannot be read, 2 not a contract, or data without anything to compare, 4 a
+    promise is broken.
     """
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
     from keylane.systems.endpoint import parse_address
@@ -135,7 +136,7 @@ def _tried(document: CheckedFindings) -> str:
         return "nothing found"
     of_file = f"{_count(document.golden, 'golden example')}, {_count(document.hot_key_rules, 'hot-key rule')}"
     if not isinstance(document, CheckedData):
-        return f"{of_file}; no data given"
+        return f"a valid contract; {of_file}; compared with no data (--data)"
     data = document.data
     rows = _count(data.rows, "row") + (", lanes not compared" if data.misplaced is None else ", each in its lane")
     kept = sum(one.judgement == "kept" for one in data.expectations)

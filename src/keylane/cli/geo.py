@@ -18,6 +18,7 @@ from keylane.cli.options import (
     range_options,
     scale_option,
     settings_from,
+    two_columns,
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -30,15 +31,23 @@ if TYPE_CHECKING:
     from keylane.documents.geo_table import GeoFigures, GeoTableDocument
     from keylane.pipelines.geo_table import GeoTable
 
+#: The first are of lanes that are to be even, all of them of a table for matching.
+EVENNESS: Final = ("strategy", "cv", "worst_hour_cv")
 COLUMNS: Final = ("strategy", "copies", "work", "cv", "worst_hour_cv")
+#: As `plan` calls it: its work is that of so many lanes.
+_HEADS: Final = {"work": "total work"}
 _FORMS: Final[dict[str, Form]] = {"copies": "{:.2f}".format, "work": times, "cv": spread, "worst_hour_cv": spread}
 #: Lanes per request above which matching costs too much.
 DEAR: Final = 2.0
-#: Lines that come before the table.
-_ANSWER: Final = 4
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
+    click.option(
+        "--place",
+        metavar="LAT,LNG",
+        callback=lambda *a: two_columns(a[2]),
+        help="Both columns at once, as in profile.",
+    ),
     scale_option(),
     click.option("--time", "-t", metavar="COLUMN", help="Balance every hour (UTC) by this column, not only the whole."),
     click.option(
@@ -63,7 +72,9 @@ _options: Final = grouped(
     ),
     click.option("--contract", "-c", type=click.Path(), help="Keep this contract's name, streams, key and lanes."),
     click.option("--name", help="The name of a new contract; default: places."),
-    click.option("--stream", "streams", multiple=True, help="A stream of a new contract; repeatable."),
+    click.option(
+        "--stream", "streams", multiple=True, help="A stream of a new contract; repeatable; default: named as SRC."
+    ),
     click.option(
         "--radius",
         "radii",
@@ -123,7 +134,7 @@ def table(
         from keylane.report.geo_pages import geo_table_page
 
         write(report, geo_table_page(made.document))
-    return as_result(made.document, written), output
+    return as_result(made.document, written, report), output
 
 
 def _made(source: str, options: Arguments) -> GeoTable:
@@ -146,11 +157,14 @@ def _made(source: str, options: Arguments) -> GeoTable:
         conf=settings_from(options["settings"]),
         **{name: options[name] for name in ("time", "unit", "scale", "engine", "kind", "master")},
     )
+    if options["place"] and (options["lat"] or options["lng"]):
+        raise click.UsageError("--place is --lat and --lng at once; hint: leave one of them out")
+    lat, lng = options["place"] or (options["lat"], options["lng"])
     with spark_progress("geo table"):
         return geo_table(
             source,
-            options["lat"],
-            options["lng"],
+            lat,
+            lng,
             wish=wish,
             options=given,
             say=lambda text: note(f"geo table: {text}"),
@@ -158,16 +172,26 @@ def _made(source: str, options: Arguments) -> GeoTable:
         )
 
 
-def as_result(document: GeoTableDocument, written: str | None) -> Result:
-    """The table beside other strategies, and in words what to know of it."""
+def as_result(document: GeoTableDocument, written: str | None, page: str | None = None) -> Result:
+    """The table beside other strategies, and in words what to know of it; copies only where a radius was given."""
     held = document.balance.held_out
     figures = (held or document.balance).as_json()
     this = {"strategy": f"this table ({document.strategy})", **{name: figures[name] for name in COLUMNS[1:]}}
-    scored_on = "records that the table was not fitted on" if held else "the records that it was fitted on"
-    about = f"on {scored_on}; copies and work within {distance(document.radius_m)}"
-    section = Section(COLUMNS, [this, *document.beside], about, forms=_FORMS, tones={"copies": _dear})
-    shown = list(_lines(document, written))
-    return Result(document, [section], shown[_ANSWER:], 0 if _kept(document) else 4, answer=shown[:_ANSWER])
+    about = f"on {'records that the table was not fitted on' if held else 'the records that it was fitted on'}"
+    section = Section(
+        COLUMNS if _for_matching(document) else EVENNESS,
+        [this, *document.beside],
+        about,
+        forms=_FORMS,
+        tones={"copies": _dear},
+        heads=_HEADS,
+    )
+    lines = [*_lines(document), *_written(document, written), *([f"page: {page}"] if page else [])]
+    return Result(document, [section], lines, 0 if _kept(document) else 4, answer=list(_answer(document)))
+
+
+def _for_matching(document: GeoTableDocument) -> bool:
+    return document.decided_by == "work"
 
 
 def _dear(copies: float) -> Tone | None:
@@ -178,7 +202,7 @@ def _kept(document: GeoTableDocument) -> bool:
     return document.limit is None or document.limit.kept
 
 
-def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
+def _answer(document: GeoTableDocument) -> Iterator[str]:
     balance = document.balance
     held = balance.held_out or balance
     counted = "1 location" if document.records == 1 else f"{count(document.records)} locations"
@@ -186,13 +210,20 @@ def _lines(document: GeoTableDocument, written: str | None) -> Iterator[str]:
     yield f"{counted} on {document.lanes} lanes (partitions), in {cells}"
     more = max(0.0, held.max_over_mean - 1)
     yield f"  the fullest lane carries {share(more)} more than the average{_in_hours(document)}"
-    yield f"  {_copied(document, held)}"
-    yield f"  {_worked(document, held)}"
+    if _for_matching(document):
+        yield f"  {_copied(document, held)}"
+        yield f"  {_worked(document, held)}"
+
+
+def _lines(document: GeoTableDocument) -> Iterator[str]:
     if document.moved:
         yield f"  {share(document.moved.share)} of the load changes lane, with {document.moved.leaves} cells"
     if document.dead:
         yield "  no location: " + ", ".join(f"{count(records)} {reason}" for reason, records in document.dead.items())
     yield from (f"  {note}" for note in document.notes)
+
+
+def _written(document: GeoTableDocument, written: str | None) -> Iterator[str]:
     if written and _kept(document):
         yield f"contract: {written}, epoch {document.epoch}"
     elif written:
@@ -217,6 +248,6 @@ def _worked(document: GeoTableDocument, held: GeoFigures) -> str:
     """The work in a form that compares across lane counts."""
     alike = document.lanes / max(held.work, 1.0)
     return (
-        f"copies included, the fullest lane does {times(held.work)} the mean load: "
-        f"{document.lanes} lanes do the work of {alike:.1f}"
+        f"{document.lanes} lanes do the work of {alike:.1f}: "
+        f"the fullest, copies included, does {times(held.work)} the mean load"
     )

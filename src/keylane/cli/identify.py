@@ -91,11 +91,10 @@ def as_result(seen: IdentifiedData, salt: bytes | None, written: str | None = No
 
     document = document_of(seen, salt, written)
     found = seen.found
-    columns = ["partitioner", "share", "encoding", "fitting_keys", "chance", "also"]
-    if seen.traces:
-        columns[2:2] = ["since", "until"] if seen.has_times else ["since_row", "until_row"]
+    # Since when is a line of the answer: of the leading writer it would be the first row that no other rule fits too.
+    columns = ("partitioner", "share", "encoding", "fitting_keys", "chance", "also")
     forms: dict[str, Callable[[Any], str]] = {"share": numbers.share, "chance": numbers.chance}
-    sections = [Section(tuple(columns), document.writers, forms=forms), _rows(document), *_examples(seen, document)]
+    sections = [Section(columns, document.writers, forms=forms), _rows(document), *_examples(seen, document)]
     lines = [*_fix_lines(seen, document), *(f"note: {note}" for note in found.notes)]
     return Result(document, sections, lines, answer=[_headline(found), *_since(seen, document)])
 

@@ -72,6 +72,16 @@ def scale_of(_context: click.Context, option: click.Parameter, text: str | None)
     return checked_scale(number)
 
 
+def two_columns(text: str | None) -> tuple[str, ...]:
+    """The columns of --place; a name with a comma in it cannot be said."""
+    if text is None:
+        return ()
+    fields = tuple(text.split(","))
+    if len(fields) != 2 or not all(fields) or fields[0] == fields[1]:
+        raise click.UsageError(f"--place takes two columns, as lat,lng, got {text!r}")
+    return fields
+
+
 def scale_option(side: str | None = None) -> Option:
     """`--scale`: how many of a source's numbers make a degree; or the same of one side only."""
     text = "Locations are whole numbers, this many to a degree: 1e7 where 407637000 is 40.7637."

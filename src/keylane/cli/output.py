@@ -49,7 +49,8 @@ class Section:
     """Rows under one heading. The first section of a result is what `-o jsonl` and `-o csv` print.
 
     `forms` says how the values of a column are written in a table, as `{"share": numbers.share}`; without one, whole
-    numbers have their thousands apart. `tones` says of a column which of its values are good news.
+    numbers have their thousands apart. `tones` says of a column which of its values are good news, and `heads` what a
+    table calls it, where that is not its name.
     """
 
     columns: tuple[str, ...]
@@ -57,6 +58,9 @@ class Section:
     title: str = ""
     forms: Mapping[str, Form] = field(default_factory=dict)
     tones: Mapping[str, Callable[[Any], Tone | None]] = field(default_factory=dict)
+    heads: Mapping[str, str] = field(default_factory=dict)
+    #: Columns of names that are copied from a terminal: their words are never broken over lines.
+    unbroken: tuple[str, ...] = ()
     #: Only for `-o jsonl` and `-o csv`.
     for_programs: bool = False
 
@@ -169,7 +173,7 @@ def _table(section: Section, output: str, *, colour: bool, width: int | None) ->
         ["-" if value is None else visible(form(value)) for value, form in zip(row, forms, strict=True)]
         for row in values
     ]
-    heads = [visible(name.upper().replace("_", " ")) for name in section.columns]
+    heads = [visible(section.heads.get(name, name).upper().replace("_", " ")) for name in section.columns]
     title = visible(section.title, keep="\n")
     if output == "md":
         return "\n".join([*([f"**{title}**", ""] if title else []), *markdown(heads, cells)])
@@ -178,7 +182,8 @@ def _table(section: Section, output: str, *, colour: bool, width: int | None) ->
         judges = [section.tones.get(name) for name in section.columns]
         tones = [[judge(value) if judge else None for value, judge in zip(row, judges, strict=True)] for row in values]
     numeric = [_is_numeric([row[i] for row in values]) for i in range(len(heads))]
-    lines = laid_out(heads, cells, numeric=numeric, width=width, colour=colour, tones=tones)
+    unbroken = [name in section.unbroken for name in section.columns]
+    lines = laid_out(heads, cells, numeric=numeric, unbroken=unbroken, width=width, colour=colour, tones=tones)
     return "\n".join([*([title] if title else []), *lines])
 
 

@@ -112,7 +112,6 @@ DEAR: Final = 2.0
 REFUSED: Final = ("strategy", "lanes", "because")
 #: Rows of candidates in a table; all of them are in the document.
 SHOWN: Final = 8
-AGAINST: Final = {"better": "better", "same": "within the noise", "worse": "worse than today"}
 
 
 @click.command(short_help="Which strategy and how many lanes; what a change would gain, move and break.")
@@ -235,7 +234,7 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
     if document.chosen.copies is not None:
         columns = (*columns[:3], "copies", "total_work", *columns[3:])
-    title = "candidates, the chosen one first; the score decides"
+    title = "candidates, the chosen one first; of those within the noise of each other, the one that moves least"
     taken = Section(
         columns, [_worded(one) for one in shown], title, _forms(), tones={"against_today": _tone, "copies": _dear}
     )
@@ -257,9 +256,11 @@ def _forms() -> dict[str, Any]:
 
 
 def _tone(against: str | None) -> Literal["good", "bad"] | None:
-    if against == AGAINST["worse"]:
+    from keylane.documents.plan import AGAINST_TODAY
+
+    if against == AGAINST_TODAY["worse"]:
         return "bad"
-    return "good" if against == AGAINST["better"] else None
+    return "good" if against == AGAINST_TODAY["better"] else None
 
 
 def _dear(copies: float | None) -> Literal["bad"] | None:
@@ -268,7 +269,9 @@ def _dear(copies: float | None) -> Literal["bad"] | None:
 
 def _worded(row: CandidateRow) -> dict[str, Any]:
     """A candidate as a table shows it: how it compares with today in words."""
-    return {**row.as_json(), "against_today": AGAINST.get(row.against_today or "")}
+    from keylane.documents.plan import AGAINST_TODAY
+
+    return {**row.as_json(), "against_today": AGAINST_TODAY.get(row.against_today or "")}
 
 
 def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:

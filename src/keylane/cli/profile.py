@@ -22,6 +22,7 @@ from keylane.cli.options import (
     range_options,
     scale_option,
     settings_from,
+    two_columns,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -44,7 +45,7 @@ profile_options: Final = grouped(
     click.option(
         "--place",
         metavar="LAT,LNG",
-        callback=lambda *a: _place(a[2]),
+        callback=lambda *a: two_columns(a[2]),
         help="The key is the home cell of these two columns, in degrees.",
     ),
     scale_option(),
@@ -165,16 +166,6 @@ def _refuse_reading(options: Arguments) -> None:
     ]
     if said or options["approximate"]:
         raise click.UsageError("SRC is a profile, and counted already: leave out what says how to read a source")
-
-
-def _place(text: str | None) -> tuple[str, ...]:
-    """Two columns; a name with a comma in it cannot be said."""
-    if text is None:
-        return ()
-    fields = tuple(text.split(","))
-    if len(fields) != 2 or not all(fields) or fields[0] == fields[1]:
-        raise click.UsageError(f"--place takes two columns, as lat,lng, got {text!r}")
-    return fields
 
 
 def _encoding(given: tuple[str, ...]) -> Any:

@@ -235,8 +235,8 @@ def redistribute(registry: Path, sequence: Any, dry_run: bool, output: str) -> t
 
 def rows_of(file: Path) -> list[ImportedAccount]:
     """The accounts of a CSV file; every problem of it in one error."""
+    from keylane.contract.shards import HASH_KEY_FORM, hash_key_problem
     from keylane.errors import UsageError
-    from keylane.keyspace.hash_keys import ALLOWED, hash_key_problem
     from keylane.systems.hash_key_registry import ImportedAccount, thousandths
 
     rows, problems = [], []
@@ -249,7 +249,7 @@ def rows_of(file: Path) -> list[ImportedAccount]:
         except (ValueError, UsageError):
             problems.append(f"line {line}: not a weight: got {weight!r}")
         if key and (problem := hash_key_problem(key)):
-            problems.append(f"line {line}: {problem}: got {key!r}; allowed: {ALLOWED}")
+            problems.append(f"line {line}: {problem}: got {key!r}; allowed: {HASH_KEY_FORM}")
         elif not row["account"]:
             problems.append(f"line {line}: no account")
         else:

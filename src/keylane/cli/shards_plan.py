@@ -11,7 +11,7 @@ import click
 
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.shards_files import csv_rows, text_in
-from keylane.numbers import count, duration, plural, times
+from keylane.numbers import amount, count, duration, plural, times
 
 if TYPE_CHECKING:
     from keylane.documents.shards import ShardSide, ShardsPlanDocument
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from keylane.plan.shards import ShardLoad
 
 CALLS: Final = ("step", "call", "shards", "at", "makes", "shards_after")
-HOT: Final = ("shard", "load", "kind", "key_load", "hash_key", "key")
+HOT: Final = ("shard", "load", "kind", "key_load", "key", "hash_key")
 UNIFORM: Final = ("shards", "calls", "max_load", "max_over_mean", "within_cap", "within_quota")
 #: Calls that a table shows; all of them are in the other formats.
 SHOWN: Final = 50
-_NUMBERS: Final[dict[str, Form]] = {"max_over_mean": times, "load": "{:g}".format, "max_load": "{:g}".format}
+_NUMBERS: Final[dict[str, Form]] = {"max_over_mean": times, "load": amount, "max_load": amount, "key_load": amount}
+#: Names to copy.
+_NAMES: Final = ("shard", "shards", "at", "makes", "hash_key")
 
 
 @click.command(short_help="The fewest splits and merges to a better layout.")
@@ -84,7 +86,8 @@ def plan(
         from keylane.report.shards_page import shards_page
 
         write(report, shards_page(document))
-    return _result(document), rest["output"]
+    files = [f"{name}: {path}" for name, path in (("layout", written), ("page", report)) if path]
+    return _result(document, files), rest["output"]
 
 
 def _check(cap: float | None, to: Path | None, rest: dict[str, Any]) -> None:
@@ -113,8 +116,8 @@ def layout_in(path: Path) -> ShardLayout:
 
 def loads_in(path: Path) -> list[tuple[int, float]]:
     """The rows of a CSV of hash keys and loads."""
+    from keylane.contract.shards import hash_key_problem
     from keylane.errors import UsageError
-    from keylane.keyspace.hash_keys import hash_key_problem
 
     rows, problems = [], []
     for line, row in csv_rows(path, ("hash_key", "load"), "hash_key,load as the first line"):
@@ -162,16 +165,22 @@ def _entries(registry: Path) -> list[Any]:
         return list(found.entries())
 
 
-def _result(document: ShardsPlanDocument) -> Result:
+def _result(document: ShardsPlanDocument, files: list[str]) -> Result:
     calls = [{"step": n, **call.as_json()} for n, call in enumerate(document.calls, 1)]
     sections = [
-        Section(CALLS, calls, "Calls, in order:", for_programs=len(calls) > SHOWN),
-        *([Section(CALLS, calls[:SHOWN], f"Calls, the first {SHOWN}:")] if len(calls) > SHOWN else []),
-        Section(HOT, document.hot, "Shards over the cap:", forms=_NUMBERS),
-        Section(UNIFORM, document.uniform, "Equal shards instead:", forms=_NUMBERS),
+        Section(CALLS, calls, "Calls, in order:", unbroken=_NAMES, for_programs=len(calls) > SHOWN),
+        *([Section(CALLS, calls[:SHOWN], f"Calls, the first {SHOWN}:", unbroken=_NAMES)] if len(calls) > SHOWN else []),
+        Section(HOT, document.hot, "Shards over the cap today:", forms=_NUMBERS, unbroken=_NAMES),
+        Section(UNIFORM, document.uniform, _uniform(document), forms=_NUMBERS),
     ]
     code = 4 if document.within_cap is False else 3 if document.calls else 0
-    return Result(document, sections, document.notes, code, _answer(document))
+    return Result(document, sections, [*document.notes, *files], code, _answer(document))
+
+
+def _uniform(document: ShardsPlanDocument) -> str:
+    quotas = document.quotas
+    between = f"from {count(quotas.uniform_from)} to {count(quotas.uniform_to)} shards"
+    return f"Equal shards instead; the quota of one uniform update is {between}:"
 
 
 def _answer(document: ShardsPlanDocument) -> list[str]:
@@ -192,13 +201,19 @@ def _answer(document: ShardsPlanDocument) -> list[str]:
         lines.append(f"fullest shard: {before} before, {after} after")
     if document.within_cap is False:
         lines.append(f"the cap is not kept: {_over_by_itself(document)}")
+    elif document.within_cap and document.cap is not None:
+        lines.append(f"the cap is kept: no shard carries more than {amount(document.cap)}")
     return lines
 
 
 def _why_no_call(document: ShardsPlanDocument) -> str:
     if document.within_cap is False:
         return f"no call helps: {_over_by_itself(document)}"
-    return "already as asked: no call to make" if document.cap is None else "no call to make: no shard is over the cap"
+    return (
+        "already as asked: no call to make"
+        if document.cap is None
+        else f"no call to make: no shard carries more than {amount(document.cap)}"
+    )
 
 
 def _over_by_itself(document: ShardsPlanDocument) -> str:
@@ -208,4 +223,4 @@ def _over_by_itself(document: ShardsPlanDocument) -> str:
 
 
 def _fullest(side: ShardSide) -> str:
-    return f"{side.max_load:g} ({times(side.max_over_mean or 0)} of the mean)"
+    return f"{amount(side.max_load or 0)} ({times(side.max_over_mean or 0)} the mean)"

@@ -78,14 +78,19 @@ def laid_out(
     cells: Sequence[Sequence[str]],
     *,
     numeric: Sequence[bool],
+    unbroken: Sequence[bool] = (),
     width: int | None = None,
     colour: bool = False,
     tones: Sequence[Sequence[Tone | None]] | None = None,
 ) -> list[str]:
-    """The lines of a table; numbers stand to the right of their column."""
+    """The lines of a table; numbers stand to the right of their column, and no word of an unbroken one is broken."""
     widths = [max(map(columns_of, column)) for column in zip(heads, *cells, strict=True)]
     words = [max(_longest_word(text) for text in column) for column in zip(heads, *cells, strict=True)]
-    shown, widths = _fitted(heads, widths, words, numeric, width)
+    least = [
+        width if number else max(words[i], columns_of(heads[i])) if i < len(unbroken) and unbroken[i] else None
+        for i, (width, number) in enumerate(zip(widths, numeric, strict=True))
+    ]
+    shown, widths = _fitted(heads, widths, words, least, width)
     head = _joined([heads[i] for i in shown], widths, [numeric[i] for i in shown])
     lines = [click.style(head, bold=True) if colour else head]
     for n, row in enumerate(cells):
@@ -106,16 +111,17 @@ def _longest_word(text: str) -> int:
 
 
 def _fitted(
-    heads: Sequence[str], widths: list[int], words: list[int], numeric: Sequence[bool], width: int | None
+    heads: Sequence[str], widths: list[int], words: list[int], fixed: Sequence[int | None], width: int | None
 ) -> tuple[list[int], list[int]]:
     """Which columns are shown, and how wide: the widest of text give way first, then the last are left out.
 
-    Two that are equally wide give way alike. A word is broken only where the columns would not fit otherwise.
+    Two that are equally wide give way alike. A word is broken only where the columns would not fit otherwise. `fixed`
+    is what a column needs that cannot give way further, None for text.
     """
     shown = list(range(len(widths)))
     if width is None:
         return shown, widths
-    least = [widths[i] if numeric[i] else min(widths[i], max(NARROW, columns_of(heads[i]))) for i in range(len(widths))]
+    least = [min(widths[i], max(NARROW, columns_of(heads[i])) if one is None else one) for i, one in enumerate(fixed)]
     while len(shown) > 1 and _total([least[i] for i in shown]) > width:
         shown.pop()
     whole = [min(widths[i], max(least[i], words[i])) for i in range(len(widths))]

@@ -94,8 +94,8 @@ def width_of(stream: TextIO) -> int | None:
 
 
 def height_of(stream: TextIO) -> int | None:
-    """How many lines a terminal has; None for a pipe."""
-    return shutil.get_terminal_size((80, 24)).lines if stream.isatty() else None
+    """How many lines a terminal has; None for a pipe, and for a terminal that does not say."""
+    return (shutil.get_terminal_size((80, 0)).lines or None) if stream.isatty() else None
 
 
 def say(text: str, *, nl: bool = True) -> None:

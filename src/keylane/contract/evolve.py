@@ -16,6 +16,7 @@ from keylane.contract.answers import answers, moved_share, weakest
 from keylane.contract.fingerprint import fingerprint, key_bytes_form, placement_form
 from keylane.contract.lane_table import leaf_lanes
 from keylane.contract.partitioners import FACTS
+from keylane.contract.shards import SPACE
 from keylane.geo.bits import curve_end, curve_start, homes_in
 
 if TYPE_CHECKING:
@@ -125,6 +126,39 @@ def _shown(geo: Geo) -> str:
     return "the earth" if geo.region is None else str(list(geo.region))
 
 
+# Changes of the `shards` section: other boundaries, other hash keys.
+
+
+def shard_changes(before: Form, after: Form) -> Iterator[tuple[str, str, float | None]]:
+    """Where, what, and the share of the key space that is on other shards.
+
+    Moving a boundary keeps the order of every key for readers that read parents before their children; another hash key
+    for an account does not, and needs a fence.
+    """
+    was, now = (form.get("shards") or {"starts": None, "hash_keys": {}} for form in (before, after))
+    if was["starts"] != now["starts"]:
+        share = _moved_space(was["starts"], now["starts"])
+        told = "" if share is None else f": {numbers.share(share)} of the key space is on other shards"
+        order = "readers that read parents before children keep the order of every key"
+        yield "spec.shards.layout", f"other boundaries{told}; {order}", share
+    old, new = was["hash_keys"], now["hash_keys"]
+    moved = sorted(account for account in old.keys() | new.keys() if old.get(account) != new.get(account))
+    if moved:
+        named = ", ".join(moved[:3]) + (", …" if moved[3:] else "")
+        text = (
+            f"{len(moved)} account(s) get another hash key: {named}; without a fence their order breaks at the change"
+        )
+        yield "spec.shards.hash_keys", text, None
+
+
+def _moved_space(old: Sequence[str] | None, new: Sequence[str] | None) -> float | None:
+    """The share of the key space that is in no range of both; None where one of them is not known here."""
+    if not old or not new:
+        return None
+    was, now = ({*zip(starts, [*starts[1:], str(SPACE)], strict=True)} for starts in (old, new))
+    return 1 - sum(int(end) - int(start) for start, end in was & now) / SPACE
+
+
 Form: TypeAlias = dict[str, Any]
 ChangeKind: TypeAlias = Literal["safe", "moves-keys", "changes-order-scope", "breaks-co-partitioning", "impossible"]
 
@@ -181,6 +215,8 @@ def _changes(old: Contract, new: Contract, others: Sequence[Contract]) -> Iterat
     yield from _overrides(before, after)
     for where, text, share in geo_changes(old, new, _strangers(before, after)):
         yield Change("moves-keys", where, text, share)
+    for where, text, share in shard_changes(before, after):
+        yield Change("moves-keys", where, text, share)
     yield from _tiers(before, after)
     yield from _order(old, new)
     yield from _streams(old, new)
@@ -219,6 +255,9 @@ def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
         return
     if "live" in (was, now):
         yield Change("moves-keys", "spec.lanes", f"{was} became {now}: safe only while the live count is the same")
+        return
+    if any((form.get("shards") or {}).get("starts") for form in (before, after)):
+        yield Change("moves-keys", "spec.lanes", f"{was} lanes became {now}: by the boundaries of spec.shards.layout")
         return
     share = moved_share(new.spec.partitioner, was, now)
     if share is None:

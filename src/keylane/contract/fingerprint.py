@@ -16,7 +16,7 @@ from keylane.contract.lane_table import leaves_checksum
 from keylane.contract.partitioners import facts_of, key_rule
 
 if TYPE_CHECKING:
-    from keylane.contract.model import Contract, Geo, HotKeys, Key, Spread, Table
+    from keylane.contract.model import Contract, Geo, HotKeys, Key, Shards, Spread, Table
 
 
 def fingerprint(contract: Contract) -> str:
@@ -52,7 +52,14 @@ def placement_form(contract: Contract) -> dict[str, Any]:
         "table": _table(spec.table) if spec.table else None,
         # Left out where it is missing: contracts from before it was known keep their fingerprints.
         **({"geo": _geo(spec.geo)} if spec.geo else {}),
+        **({"shards": _shards(spec.shards)} if spec.shards else {}),
     }
+
+
+def _shards(shards: Shards) -> dict[str, Any]:
+    # Ids are each stream's own, and an end is where the next one starts.
+    starts = [one.start for one in shards.ranges or ()]
+    return {"starts": starts or None, "hash_keys": dict(sorted(shards.accounts.items()))}
 
 
 def _geo(geo: Geo) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from keylane.contract.names import FIXED_WIDTH, MAX_LANES, Encoding, KeyRule, PartitionerName
+from keylane.contract.shards import HASH_KEY_PATTERN, MAX_HASH_KEYS
+from keylane.errors import UsageError
 
 __all__ = [
     "Contract",
@@ -22,6 +24,8 @@ __all__ = [
     "Metadata",
     "Pin",
     "PinnedKey",
+    "ShardRange",
+    "Shards",
     "Spec",
     "Spread",
     "Table",
@@ -40,6 +44,9 @@ Scalar: TypeAlias = (
 )
 Degrees: TypeAlias = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Scale: TypeAlias = Annotated[float, Field(strict=True, ge=100, le=1e12)]
+HashKeyText: TypeAlias = Annotated[str, StringConstraints(strict=True, pattern=HASH_KEY_PATTERN)]
+#: A file in the folder of the contract or below it.
+FileName: TypeAlias = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1_000)]
 #: One logical key: a value, or a list of values when the key has several fields.
 KeyValue: TypeAlias = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1, max_length=16)]
 Duration: TypeAlias = Annotated[
@@ -234,6 +241,50 @@ class Geo(_Model):
     )
 
 
+class ShardRange(_Model):
+    """A shard: a range of the key space, both ends included."""
+
+    id: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=255)] = Field(
+        description="The id that the service gave it."
+    )
+    start: HashKeyText = Field(description="The first hash key of it, as decimal text in quotes.")
+    end: HashKeyText = Field(description="The last hash key of it.")
+
+
+class Shards(_Model):
+    """Shards of unequal width, and accounts with explicit hash keys; for a partitioner with ranges."""
+
+    layout: Annotated[tuple[ShardRange, ...], Field(min_length=1, max_length=MAX_LANES)] | FileName | None = Field(
+        None,
+        description="The open shards, or the JSON file that has them, as `keylane shards plan --write` makes it; in "
+        "the folder of the contract or below it. Default: shards of equal width.",
+    )
+    hash_keys: Annotated[dict[str, HashKeyText], Field(max_length=MAX_HASH_KEYS)] | FileName = Field(
+        default_factory=dict,
+        description="Accounts with their explicit hash keys, or the CSV file that has them, as `keylane shards keys "
+        "list -o csv` prints it. Every other key lies at its MD5.",
+    )
+
+    @property
+    def ranges(self) -> tuple[ShardRange, ...] | None:
+        """The shards in the order of their ranges; None where they are of equal width, or asked for."""
+        if isinstance(self.layout, str):
+            raise _unread("layout", self.layout)
+        return self.layout and tuple(sorted(self.layout, key=lambda one: int(one.start)))
+
+    @property
+    def accounts(self) -> dict[str, str]:
+        """The hash key of each account that has one."""
+        if isinstance(self.hash_keys, str):
+            raise _unread("hash_keys", self.hash_keys)
+        return self.hash_keys
+
+
+def _unread(what: str, name: str) -> UsageError:
+    hint = "load_contract(path) reads it"
+    return UsageError.of(f"the contract names a file of {what} that was not read", got=name, hint=hint)
+
+
 class Expect(_Model):
     """What the traffic must look like; `check --data` ends with 4 when it does not."""
 
@@ -269,6 +320,7 @@ class Spec(_Model):
     hot_keys: Annotated[tuple[HotKeys, ...], Field(max_length=1000)] = ()
     table: Table | None = None
     geo: Geo | None = Field(None, description="Lanes by location; for keys that are locations or H3 cells.")
+    shards: Shards | None = Field(None, description="Shards of unequal width, and explicit hash keys.")
     expect: Expect = Expect()
     golden: Annotated[tuple[Golden, ...], Field(max_length=10_000)] = ()
 

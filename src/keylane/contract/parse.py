@@ -6,15 +6,19 @@ The bounds on the YAML itself are in `yaml_tree`, the fields in `model`, contrad
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
 from keylane.contract import model
+from keylane.contract.allowed import allowed_at, near_in, shown
+from keylane.contract.shards import read_shard_files
 from keylane.contract.validate import cross_problems
 from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, path_of, read_tree, show_path
-from keylane.errors import ContractError, did_you_mean, shorten
+from keylane.errors import ContractError, did_you_mean
+from keylane.numbers import plural
 from keylane.records import Finding
 
 if TYPE_CHECKING:
@@ -40,6 +44,8 @@ _MODELS: Final[dict[tuple[str, ...], type[BaseModel]]] = {
     ("spec", "table"): model.Table,
     ("spec", "table", "ranges"): model.TableRange,
     ("spec", "geo"): model.Geo,
+    ("spec", "shards"): model.Shards,
+    ("spec", "shards", "layout"): model.ShardRange,
     ("spec", "expect"): model.Expect,
     ("spec", "golden"): model.Golden,
 }
@@ -61,7 +67,7 @@ def parse_contract(text: str, name: str = "contract") -> Contract:
 def _or_raise(contract: Contract | None, findings: list[Finding], name: str) -> Contract:
     if contract is None:
         lines = "\n".join(f"  {finding}" for finding in findings)
-        raise ContractError(f"{name} has {len(findings)} problem(s):\n{lines}", findings)
+        raise ContractError(f"{name} has {plural(len(findings), 'problem')}:\n{lines}", findings)
     return contract
 
 
@@ -71,10 +77,11 @@ def examine_file(path: str | FilePath) -> tuple[Contract | None, list[Finding]]:
         raw = stream.read(MAX_BYTES + 1)
     try:
         # A file too large is cut, maybe inside a letter; its size is what is wrong with it.
-        return examine(raw.decode("utf-8", "replace" if len(raw) > MAX_BYTES else "strict"))
+        text = raw.decode("utf-8", "replace" if len(raw) > MAX_BYTES else "strict")
     except UnicodeDecodeError as error:
         got = raw[error.start : error.start + 8]
         return None, [Finding("error", "(file)", f"not UTF-8 text: got {got!r} at byte {error.start}")]
+    return examine(text, FilePath(path).parent)
 
 
 def located(findings: Iterable[Finding], text: str) -> list[Finding]:
@@ -83,14 +90,20 @@ def located(findings: Iterable[Finding], text: str) -> list[Finding]:
     return [replace(f, line=tree.line(path_of(f.where))) if f.where.startswith("spec") else f for f in findings]
 
 
-def examine(text: str) -> tuple[Contract | None, list[Finding]]:
-    """Read a contract and everything that is wrong with it, in file order, without raising."""
+def examine(text: str, folder: FilePath | None = None) -> tuple[Contract | None, list[Finding]]:
+    """Read a contract and everything that is wrong with it, in file order, without raising.
+
+    `folder` is where files that it names lie; without one it may name none.
+    """
     tree = read_tree(text)
     if tree.findings and tree.data is None:
         return None, tree.findings
     if not isinstance(tree.data, dict):
-        tree.problem((), f"a contract must be a mapping: got {type(tree.data).__name__}")
+        tree.problem(
+            (), f"a contract is a mapping: got {shown(tree.data)}; hint: it begins with `apiVersion: keylane/v1`"
+        )
         return None, tree.findings
+    read_shard_files(tree, folder)
     contract = _validate(tree)
     for path, message in cross_problems(tree.data):
         tree.problem(path, message)
@@ -147,24 +160,17 @@ def _message(path: Path, details: list[ErrorDetails]) -> str:
         case "missing":
             return "required, but missing"
         case _:
-            wants = " or ".join(dict.fromkeys(_wants(d) for d in details))
-            near = next(filter(None, map(_near_value, details)), "")
-            return f"got {shorten(first['input'])}; allowed: {wants}" + (f"; hint: {near}" if near else "")
+            schema = _schema()
+            hint = near_in(schema, path, first["input"])
+            return f"got {shown(first['input'])}; allowed: {allowed_at(schema, path)}" + (
+                f"; hint: {hint}" if hint else ""
+            )
 
 
-def _wants(details: ErrorDetails) -> str:
-    return details["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-
-
-def _near_value(details: ErrorDetails) -> str:
-    """For a closed list, the member that was probably meant."""
-    expected = str(details.get("ctx", {}).get("expected", ""))
-    value = details["input"]
-    return (
-        did_you_mean(value, expected.replace(" or ", ", ").replace("'", "").split(", "))
-        if isinstance(value, str)
-        else ""
-    )
+@cache
+def _schema() -> dict[str, Any]:
+    """Made once: a contract may have thousands of wrong values."""
+    return model.Contract.model_json_schema(by_alias=True)
 
 
 def _known_fields(path: Path) -> list[str]:

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.contract.allowed import shown
 from keylane.contract.lane_table import leaves_checksum
 from keylane.contract.names import ENCODINGS, MAX_LANES
 from keylane.contract.partitioners import FACTS, PartitionerFacts
+from keylane.contract.shards import shard_problems
 from keylane.geo.bits import HOME_RESOLUTION, cell_name, cell_named, curve_end, curve_start, resolution
+from keylane.numbers import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +60,9 @@ def cross_problems(data: Any) -> Iterator[Problem]:
     yield from _hot_keys(spec, promised)
     yield from table_problems(as_dict(spec.get("table")), promised)
     yield from geo_problems(spec, promised)
+    facts = promised.partitioner
+    ranges = None if facts is None else facts.fold == "ranges"
+    yield from shard_problems(spec, promised.lanes, live=promised.live, ranges=ranges)
     yield from _golden(spec, promised)
 
 
@@ -91,11 +97,16 @@ def _count(value: Any) -> int | None:
     return value if whole and 1 <= value <= MAX_LANES else None
 
 
+def _listed(values: list[Any]) -> str:
+    """Names as a person writes them, not as Python does."""
+    return ", ".join(value if isinstance(value, str) else shown(value) for value in values)
+
+
 def _twice(path: Path, values: list[Any]) -> Iterator[Problem]:
     seen: set[str] = set()
     for i, value in enumerate(values):
         if repr(value) in seen:
-            yield (*path, i), f"given twice: got {value!r}"
+            yield (*path, i), f"given twice: got {shown(value)}"
         seen.add(repr(value))
 
 
@@ -119,7 +130,7 @@ def _key_bytes(facts: PartitionerFacts, key: dict[Any, Any], promised: Promised)
         if encoding not in facts.encodings:
             yield (
                 ("spec", "key", "encoding"),
-                f"{facts.name} does not support this encoding: got {encoding!r}; allowed: {allowed}",
+                f"{facts.name} does not support this encoding: got {shown(encoding)}; allowed: {allowed}",
             )
     if facts.hash == "java-long" and (promised.values > 1 or key.get("window")):
         yield ("spec", "key", "fields"), f"{facts.name} hashes one 8-byte number; hint: one field and no window"
@@ -169,7 +180,7 @@ def _hot_values(keys: list[tuple[Path, Any]], promised: Promised, seen: dict[str
         yield from known_key(path, key, promised)
         name = _as_bytes(key, promised)
         if name in seen:
-            yield path, f"given twice: got {key!r}; first in hot_keys[{seen[name]}]"
+            yield path, f"given twice: got {shown(key)}; first in hot_keys[{seen[name]}]"
         seen.setdefault(name, rule)
 
 
@@ -185,7 +196,7 @@ def known_key(path: Path, key: Any, promised: Promised) -> Iterator[Problem]:
     parts = key if isinstance(key, list) else [key]
     for part, encoding in zip(parts, promised.encodings, strict=False):
         if wants := misfit(part, encoding):
-            yield path, f"not a {encoding} key: got {part!r}; allowed: {wants}"
+            yield path, f"not a {encoding} key: got {shown(part)}; allowed: {wants}"
 
 
 def misfit(value: Any, encoding: str) -> str:
@@ -226,8 +237,8 @@ def _one_of(path: Path, rule: dict[Any, Any], names: tuple[str, ...]) -> Iterato
 def _key_width(path: Path, key: Any, promised: Promised) -> Iterator[Problem]:
     width = len(key) if isinstance(key, list) else 1
     if promised.fields and width != promised.values:
-        wants = f"{promised.values}, one for each of {promised.fields}" if promised.values > 1 else "1"
-        yield path, f"got {width} value(s); allowed: {wants}"
+        wants = f"{promised.values}, one for each of {_listed(promised.fields)}" if promised.values > 1 else "1"
+        yield path, f"got {plural(width, 'value')}; allowed: {wants}"
 
 
 def _pin(path: Path, rule: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -252,7 +263,7 @@ def _tier(path: Path, tier: dict[Any, Any], promised: Promised, tiers: dict[str,
     stream, lanes = tier.get("stream"), tier.get("lanes")
     yield from _spread((*path, "spread"), tier.get("spread"), promised, _count(lanes))
     if stream is not None and stream in promised.streams:
-        yield (*path, "stream"), f"a tier must be a stream outside `streams`: got {stream!r}"
+        yield (*path, "stream"), f"a tier must be a stream outside `streams`: got {shown(stream)}"
     if tiers.setdefault(repr(stream), lanes) != lanes:
         yield (*path, "lanes"), f"a stream has one lane count: got {lanes}, earlier {tiers[repr(stream)]}"
 
@@ -268,14 +279,14 @@ def _spread(path: Path, value: Any, promised: Promised, count: int | None) -> It
     for i, lane in enumerate(lanes):
         yield from in_range((*path, "lanes", i), lane, count)
     if len({repr(lane) for lane in lanes}) < len(lanes):
-        yield (*path, "lanes"), f"a lane is given twice: got {lanes}"
+        yield (*path, "lanes"), f"a lane is given twice: got {shown(lanes)}"
     yield from sub_key((*path, "by"), value.get("by"), promised)
 
 
 def sub_key(path: Path, by: Any, promised: Promised) -> Iterator[Problem]:
     """Refuse a sub-key that is part of the key: it is the same for all records of one key."""
     if by is not None and by in promised.fields:
-        yield path, f"a field of the key cannot spread it: got {by!r}; hint: a field that differs within one key"
+        yield path, f"a field of the key cannot spread it: got {shown(by)}; hint: a field that differs within one key"
 
 
 def _golden(spec: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -302,7 +313,7 @@ def _golden_lane(
 ) -> Iterator[Problem]:
     stream = golden.get("stream")
     if stream is not None and stream not in promised.streams and str(stream) not in tiers:
-        yield (*path, "stream"), f"no such stream: got {stream!r}; allowed: {[*promised.streams, *tiers]}"
+        yield (*path, "stream"), f"no such stream: got {shown(stream)}; allowed: {_listed([*promised.streams, *tiers])}"
     elif str(stream) in tiers:
         yield from in_range((*path, "lane"), golden.get("lane"), tiers[str(stream)])
         return
@@ -327,7 +338,7 @@ def table_problems(table: dict[Any, Any], promised: Promised) -> Iterator[Proble
     if not table.get("values") and not table.get("ranges"):
         yield path, "values or ranges is required"
     if len(promised.fields) > 1:
-        yield path, f"a table needs a key of one field: got {promised.fields}"
+        yield path, f"a table needs a key of one field: got {_listed(promised.fields)}"
     yield from _values((*path, "values"), table, promised)
     yield from sub_key((*path, "by"), table.get("by"), promised)
     yield from _ranges((*path, "ranges"), [as_dict(r) for r in as_list(table.get("ranges"))], promised)
@@ -339,7 +350,7 @@ def _values(path: Path, table: dict[Any, Any], promised: Promised) -> Iterator[P
         yield from known_key((*path, key), key, promised)
         yield from _value_lanes((*path, key), lanes, table, promised)
         if promised.encodings[:1] == ["utf8"] and seen.setdefault(str(key), key) is not key:
-            yield (*path, key), f"given twice: got {key!r} and {seen[str(key)]!r}, which are the same text"
+            yield (*path, key), f"given twice: got {shown(key)} and {seen[str(key)]!r}, which are the same text"
 
 
 def _value_lanes(path: Path, lanes: Any, table: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
@@ -349,7 +360,7 @@ def _value_lanes(path: Path, lanes: Any, table: dict[Any, Any], promised: Promis
     for i, lane in enumerate(lanes):
         yield from in_range((*path, i), lane, promised.lanes)
     if len({repr(lane) for lane in lanes}) < len(lanes):
-        yield path, f"a lane is given twice: got {lanes}"
+        yield path, f"a lane is given twice: got {shown(lanes)}"
     if len(lanes) > 1 and not table.get("by"):
         yield path, "several lanes need a sub-key; hint: by: FIELD"
 
@@ -360,7 +371,7 @@ def _ranges(path: Path, ranges: list[dict[Any, Any]], promised: Promised) -> Ite
     encoding = promised.encodings[0]
     kind = ORDERED.get(encoding)
     if kind is None:
-        yield path, f"ranges need keys with an order: got {encoding!r}; allowed: {', '.join(ORDERED)}"
+        yield path, f"ranges need keys with an order: got {shown(encoding)}; allowed: {', '.join(ORDERED)}"
         return
     sound = []
     for i, one in enumerate(ranges):
@@ -376,7 +387,8 @@ def _ranges(path: Path, ranges: list[dict[Any, Any]], promised: Promised) -> Ite
 def _ends(one: dict[Any, Any], kind: type, encoding: str) -> str:
     ends = [end for end in (one.get("from"), one.get("below")) if end is not None]
     if any(not isinstance(end, kind) or isinstance(end, bool) for end in ends):
-        return f"{encoding} keys are compared as {kind.__name__}: got {ends}"
+        wants = "text" if kind is str else "whole numbers"
+        return f"the ends of a range of {encoding} keys are {wants}: got {' to '.join(map(shown, ends))}"
     if len(ends) == 2 and not ends[0] < ends[1]:
         return f"empty: from {ends[0]!r} is not below {ends[1]!r}"
     return ""
@@ -425,12 +437,15 @@ def _place(key: dict[Any, Any], promised: Promised, *, there: bool) -> Iterator[
     if set(promised.encodings) != {"place"}:
         yield (
             (*KEY, "encoding"),
-            f"a location must be the whole key: got {promised.encodings}; allowed: encoding: place",
+            f"a location must be the whole key: got {_listed(promised.encodings)}; allowed: encoding: place",
         )
     elif len(promised.fields) != 2:
-        yield (*KEY, "fields"), f"a location has two fields: got {promised.fields}; allowed: [latitude, longitude]"
+        yield (
+            (*KEY, "fields"),
+            f"a location has two fields: got {_listed(promised.fields)}; allowed: [latitude, longitude]",
+        )
     if key.get("join") is not None:
-        yield (*KEY, "join"), f"a location is one cell, so `join` does not apply: got {key['join']!r}"
+        yield (*KEY, "join"), f"a location is one cell, so `join` does not apply: got {shown(key['join'])}"
     if not there:
         yield (*KEY, "encoding"), "a location needs `geo`, which decides its lane; hint: geo: {resolution: 3}"
 
@@ -440,9 +455,12 @@ def _geo_key(key: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
     place = "place" in promised.encodings
     if others and not place:
         allowed = "place for two fields, h3 or raw for one"
-        yield (*KEY, "encoding"), f"lanes by location need cells: got {others[0]!r}; allowed: {allowed}"
+        yield (*KEY, "encoding"), f"lanes by location need cells: got {shown(others[0])}; allowed: {allowed}"
     elif not place and len(promised.fields) > 1:
-        yield (*KEY, "fields"), f"one field holds the cell: got {promised.fields}; allowed: one, or encoding: place"
+        yield (
+            (*KEY, "fields"),
+            f"one field holds the cell: got {_listed(promised.fields)}; allowed: one, or encoding: place",
+        )
     if key.get("window"):
         hint = "hint: apply the window in the readers"
         yield (*KEY, "window"), f"a cell has one lane at all times, so geo excludes a window; {hint}"
@@ -455,7 +473,7 @@ def _leaves(geo: dict[Any, Any], promised: Promised) -> Iterator[Problem]:
         if isinstance(text, int | float):
             yield (
                 (*path, lane),
-                f"cells that YAML reads as a number: got {text}; hint: put them in quotes, as 838e06 needs",
+                f"cells that YAML reads as a number: got {shown(text)}; hint: put them in quotes, as 838e06 needs",
             )
     texts = [text if isinstance(text, str) else "" for text in given_leaves]
     if promised.lanes is not None and len(texts) > promised.lanes:
@@ -482,10 +500,13 @@ def _each_leaf(path: Path, found: list[tuple[int | None, int, str]], coarsest: A
             continue
         reported.add((lane, cell is None))
         if cell is None:
-            yield (*path, lane), f"not a cell: got {word[:20]!r}; allowed: H3 cells in hexadecimal, trailing f left out"
+            yield (
+                (*path, lane),
+                f"not a cell: got {shown(word[:20])}; allowed: H3 cells in hexadecimal, trailing f left out",
+            )
         else:
             allowed = f"geo.resolution, {least}, to {HOME_RESOLUTION}"
-            yield (*path, lane), f"a leaf of resolution {resolution(cell)}: got {word!r}; allowed: {allowed}"
+            yield (*path, lane), f"a leaf of resolution {resolution(cell)}: got {shown(word)}; allowed: {allowed}"
 
 
 def _nested(path: Path, leaves: list[tuple[int, int]]) -> Iterator[Problem]:

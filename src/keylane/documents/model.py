@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapte
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from keylane.contract.allowed import allowed_at
 from keylane.documents.notebook import drawn
 from keylane.errors import DataError
 
@@ -80,10 +81,18 @@ class Document(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "all of it"
             what = f"not a document of {cls.model_config.get('title', cls.__name__)}"
-            raise DataError.of(what, got=f"{where}: {first['msg']}", allowed=str(cls.__doc__)) from error
+            raise DataError.of(f"{what}: {_problem(cls, error)}") from error
+
+
+def _problem(model: type[BaseModel], error: ValidationError) -> str:
+    """The first thing that is wrong, without its value, which may be a key."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"])) or "all of it"
+    if first["type"] in {"missing", "extra_forbidden"}:
+        return f"{where} is {'missing' if first['type'] == 'missing' else 'unknown'}"
+    allowed = allowed_at(TypeAdapter(model).json_schema(by_alias=True, schema_generator=_Schema), first["loc"])
+    return f"{where} is wrong" + (f"; allowed: {allowed}" if allowed else "")
 
 
 def missing(value: object) -> bool:

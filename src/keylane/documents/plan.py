@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, StringConstraints
 
@@ -32,6 +32,15 @@ StrategyName: TypeAlias = Literal[
     "geo-curve",
     "geo-regions",
 ]
+
+
+#: How a candidate compares with today's contract, in words: of the terminal and of pages.
+AGAINST_TODAY: Final = {
+    "identical": "the same as today",
+    "better": "better",
+    "same": "within the noise",
+    "worse": "worse than today",
+}
 
 
 class PlanConstraints(Document):
@@ -74,11 +83,12 @@ class StrategyRow(Document):
         "mean load of a lane in the busiest hour; null without.",
     )
     score: AtLeastZero = Field(
-        description="What decides: work on records that were not fitted on, over all cuts of the time; that a tier has "
-        "lanes of its own is no gain."
+        description="Work on records that were not fitted on, over all cuts of the time; that a tier has lanes of its "
+        "own is no gain. The highest does not win by itself: `how.score` has the rule."
     )
-    against_today: Literal["better", "same", "worse"] | None = Field(
-        description="Clearly better or worse than today's contract, or within the noise; null where there is none."
+    against_today: Literal["identical", "better", "same", "worse"] | None = Field(
+        description="`identical`: no key changes lane. Otherwise clearly better or worse than today's contract, or "
+        "`same`, which is within the noise; null where there is no contract of today."
     )
     max_over_mean: AtLeastZero = Field(
         description="Fitted on the first three quarters of the records, counted on the last."

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from keylane.contract.shards import NARROWEST, SPACE
 from keylane.errors import UsageError
-from keylane.keyspace.hash_keys import SPACE
-from keylane.keyspace.layout import NARROWEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

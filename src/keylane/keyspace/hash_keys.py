@@ -13,9 +13,9 @@ partition numbers or row ids as hash keys fills that shard alone. `small` finds 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
+from keylane.contract.shards import HASH_KEY_FORM, MOST_UNITS, hash_key_problem, partition_key_units
 from keylane.errors import UsageError
 from keylane.hashing.md5 import md5_128
 
@@ -23,12 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 BITS: Final = 128
-SPACE: Final = 1 << BITS
 #: Below it a hash key is on the first shard, however many there are.
 SMALL: Final = 1 << 96
-MOST_UNITS: Final = 256
-ALLOWED: Final = "0 to 2**128 - 1 as decimal text: ASCII digits, no sign, no space, no leading zero"
-_FORM: Final = re.compile(r"0|[1-9][0-9]{0,38}", re.ASCII)
 
 
 def hash_key(text: object) -> int:
@@ -40,19 +36,8 @@ def hash_key(text: object) -> int:
     problem = hash_key_problem(text)
     if problem:
         hint = 'write it as text, in quotes: "0"' if isinstance(text, int | float) else ""
-        raise UsageError.of(problem, got=text, allowed=ALLOWED, hint=hint)
+        raise UsageError.of(problem, got=text, allowed=HASH_KEY_FORM, hint=hint)
     return int(str(text))
-
-
-def hash_key_problem(text: object) -> str:
-    """Why this is no hash key; nothing when it is one.
-
-    >>> [hash_key_problem(text) for text in ("0", "007", str(2**128))]
-    ['', 'not a hash key', 'a hash key beyond the key space']
-    """
-    if not isinstance(text, str) or _FORM.fullmatch(text) is None:
-        return "not a hash key"
-    return "" if int(text) < SPACE else "a hash key beyond the key space"
 
 
 def hash_key_of(partition_key: str) -> int:
@@ -70,10 +55,9 @@ def checked_partition_key(text: str) -> str:
     Services differ in what they count, code points or UTF-16 units. Units are the stricter of the two: 128 emoji pass,
     129 do not.
     """
-    try:
-        units = len(text.encode("utf-16-le")) // 2
-    except UnicodeEncodeError:
-        raise UsageError.of("not a partition key: it has half of a surrogate pair", got=text) from None
+    units = partition_key_units(text)
+    if units is None:
+        raise UsageError.of("not a partition key: it has half of a surrogate pair", got=text)
     if not 1 <= units <= MOST_UNITS:
         allowed = f"1 to {MOST_UNITS} UTF-16 units"
         raise UsageError.of(f"not a partition key: {units} units", got=text, allowed=allowed)

@@ -17,20 +17,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.contract.shards import HASH_KEY_FORM, NARROWEST, gaps, hash_key_problem
 from keylane.errors import UnknownNameError, UsageError, shorten
-from keylane.keyspace.hash_keys import ALLOWED, SPACE, hash_key_problem
 from keylane.placement.ranges import KeySpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: Keys that a shard has at least.
-NARROWEST: Final = 2
 MOST_NAMED: Final = 10
 _NUMBERED: Final = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 
@@ -89,20 +87,12 @@ class ShardLayout:
         """The same for placing records."""
         return KeySpace.from_ranges((shard.id, shard.start, shard.end) for shard in self.open)
 
-    def shard_at(self, key: int) -> Shard:
-        """The open shard that holds a hash key."""
-        return self.open[bisect_right(self.starts, key) - 1]
-
     def named(self, id_: str) -> Shard:
         """A shard by its id."""
         for shard in self.shards:
             if shard.id == id_:
                 return shard
         raise UnknownNameError.among("shard", id_, [shard.id for shard in self.open[:20]])
-
-    def children_of(self, id_: str) -> tuple[Shard, ...]:
-        """The shards that a split or merge made of one."""
-        return tuple(shard for shard in self.shards if id_ in shard.parents)
 
     def split(self, id_: str, at: int) -> ShardLayout:
         """Close a shard and open two, the upper one from `at` on. The load is not known to either."""
@@ -126,7 +116,9 @@ class ShardLayout:
 
     def next_ids(self, count: int) -> list[str]:
         """Ids of the next shards: the largest number in use and one, in the form of the id that has it."""
-        found = [(int(match[2]), match[1], len(match[2])) for one in self.shards if (match := _ID(one.id))]
+        found = [
+            (int(match[2]), match[1], len(match[2])) for one in self.shards if (match := _NUMBERED.fullmatch(one.id))
+        ]
         largest, prefix, digits = max(found, default=(-1, "shardId-", 12))
         return [f"{prefix}{largest + 1 + n:0{digits}d}" for n in range(count)]
 
@@ -139,9 +131,6 @@ class ShardLayout:
     def _changed(self, closed: set[str], made: list[Shard]) -> ShardLayout:
         shards = [replace(shard, closed=True) if shard.id in closed else shard for shard in self.shards]
         return ShardLayout(_in_order([*shards, *made]))
-
-
-_ID: Final = _NUMBERED.fullmatch
 
 
 def layout_of(shards: Iterable[Shard]) -> ShardLayout:
@@ -160,8 +149,8 @@ def new_layout(count: int) -> ShardLayout:
 
 def layout_problems(layout: ShardLayout) -> Iterator[str]:
     """What is wrong: holes, overlaps, shards that are too narrow, ids of several shards, closed shards in use."""
-    ids = [shard.id for shard in layout.shards]
-    yield from (f"{ids.count(one)} shards have the id {one!r}" for one in dict.fromkeys(ids) if ids.count(one) > 1)
+    counted = Counter(shard.id for shard in layout.shards)
+    yield from (f"{count} shards have the id {id_!r}" for id_, count in counted.items() if count > 1)
     if not layout.open:
         yield "no open shard"
         return
@@ -174,21 +163,7 @@ def layout_problems(layout: ShardLayout) -> Iterator[str]:
         yield from (
             f"{parent!r} is open and has the child {shard.id!r}" for parent in shard.parents if parent in opened
         )
-    yield from _gaps(layout.open)
-
-
-def _gaps(shards: Sequence[Shard]) -> Iterator[str]:
-    """Holes and overlaps of open shards in order."""
-    end, before = -1, ""
-    for shard in shards:
-        if shard.start > end + 1:
-            yield f"a hole from {end + 1} to {shard.start - 1}, before {shard.id!r}"
-        elif shard.start <= end:
-            yield f"an overlap from {shard.start} to {min(end, shard.end)}: {before!r} and {shard.id!r}"
-        if shard.end > end:
-            end, before = shard.end, shard.id
-    if end < SPACE - 1:
-        yield f"a hole from {end + 1} to {SPACE - 1}, behind {before!r}"
+    yield from gaps((shard.id, shard.start, shard.end) for shard in layout.open)
 
 
 def layout_from_json(text: str, source: str = "the layout") -> ShardLayout:
@@ -231,7 +206,7 @@ def _shard(row: Any, where: str, problems: list[str]) -> Shard | None:
         problems.append(f"{where}: id: got {shorten(id_)}; allowed: text that is not empty")
     where = f"{where} ({shorten(id_)})"
     problems += [
-        f"{where}: {name}: {problem}: got {shorten(row.get(name))}; allowed: {ALLOWED}"
+        f"{where}: {name}: {problem}: got {shorten(row.get(name))}; allowed: {HASH_KEY_FORM}"
         for name in ("start", "end")
         if (problem := hash_key_problem(row.get(name)))
     ]

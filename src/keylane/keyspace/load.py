@@ -65,7 +65,8 @@ class LoadCurve:
 
     def furthest(self, start: int, cap: float) -> int:
         """The last key up to which, not included, the load from `start` on keeps to the cap; beyond the space: all."""
-        limit = self.until(start) + cap * (1 + ROUNDING)
+        # Half of what a check of the cap allows for: a cut that uses all of it is over the cap by the next rounding.
+        limit = self.until(start) + cap * (1 + ROUNDING / 2)
         if limit >= self.total:
             return 1 << 128
         at = bisect_right(self.before, limit) - 1

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Literal
 
-from keylane.keyspace.hash_keys import SPACE
-from keylane.keyspace.layout import NARROWEST, Shard, ShardLayout, new_layout
+from keylane.contract.shards import NARROWEST, SPACE
+from keylane.keyspace.layout import Shard, ShardLayout, new_layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

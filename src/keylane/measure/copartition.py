@@ -51,6 +51,7 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
         "spec.hot_keys": _hot_keys,
         "spec.table": lambda c: placement_form(c)["table"],
         "spec.geo": _geo,
+        "spec.shards": lambda c: placement_form(c).get("shards"),
     }
     found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
     if any(contract.spec.lanes == "live" for contract in contracts.values()):

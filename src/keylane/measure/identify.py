@@ -55,6 +55,10 @@ if TYPE_CHECKING:
 HEAD: Final = 100_000
 #: Unexplained rows below this share are strays, not a writer.
 STRAY: Final = 1e-3
+#: So few rows are no writer's either, up to a larger share: a file of 200 rows with two odd keys has 1 % of them, and
+#: it takes thirty to see a rule. A twentieth of the data is no detail, however few the rows.
+FEW_ROWS: Final = 30
+STRAY_OF_FEW: Final = 0.05
 #: A share below this is rounding, not a writer.
 TRACE: Final = 1e-9
 #: Unexplained rows of fewer keys than this are hot keys of a contract, not a writer's.
@@ -147,9 +151,10 @@ def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
     writers = sorted((w for w in [*found, *late] if w.share > TRACE), key=lambda writer: -writer.share)
     if not writers:
         return _nothing(tally, _why_not(tally, pairs, thin, distinct), distinct)
-    mixed = len(writers) > 1 or unexplained >= STRAY
+    strays = _are_strays(unexplained, tally)
+    mixed = len(writers) > 1 or not strays
     writers = _settled(tally, writers)
-    if unexplained >= STRAY:
+    if not strays:
         writers.append(Writer(None, unexplained))
     return Identification(
         "mixed" if mixed else "one-writer",
@@ -157,6 +162,12 @@ def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
         **_counts(tally, distinct),
         notes=tuple(_notes(tally, round(unexplained * tally.first.sum()), writers)),
     )
+
+
+def _are_strays(unexplained: float, tally: Tally) -> bool:
+    """Whether what no rule explains is too little to be a writer's."""
+    few = unexplained * tally.first.sum() < FEW_ROWS
+    return unexplained < (STRAY_OF_FEW if few else STRAY)
 
 
 def _settled(tally: Tally, writers: list[Writer]) -> list[Writer]:
@@ -311,12 +322,14 @@ def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str
             text = f"{writer.partitioner}: about {numbers.share(writer.share)} was placed on {writer.lanes} lanes"
             yield f"{text}: {_when(tally, writer.lanes)}"
     keys = sum(len(pc.unique(keys)) for keys, _ in tally.left)
-    if strays and keys < FEW_KEYS:
-        yield f"the unexplained rows are of {keys} key(s): a pin, a spread or another rule for hot keys?"
+    if strays and all(writer.partitioner for writer in writers):
+        text = "matches" if strays == 1 else "match"
+        yield f"about {numbers.plural(strays, 'stray row')} {text} no known rule: too few to be a second writer"
+    elif strays and keys < FEW_KEYS:
+        few = numbers.plural(keys, "key")
+        yield f"the unexplained rows are of {few}: a pin, a spread or another rule for hot keys?"
     if tally.unplaced:
-        yield f"{tally.unplaced} row(s) without a lane were left out"
-    if 0 < strays < STRAY * tally.first.sum():
-        yield f"about {strays} stray row(s) match no known rule"
+        yield f"{numbers.plural(tally.unplaced, 'row')} without a lane left out"
     if tally.lanes_from == "proven":
         yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit as well"
     if tally.lanes_from == "seen" and all(writer.lanes for writer in writers if writer.partitioner):

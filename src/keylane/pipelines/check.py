@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.contract.answers import answers
 from keylane.contract.fields import FieldSpec, fields_of
 from keylane.contract.given import examined, located_in, names_of
+from keylane.contract.model import Expect
 from keylane.documents.check import (
     CheckedContract,
     CheckedData,
@@ -116,6 +117,12 @@ def _against(
     fields = fields_of(contract)
     column = lane or ("lane" if "lane" in data.columns else None)
     wanted = [*fields, *([column] if column and column not in fields else [])]
+    if column is None and contract.spec.expect == Expect():
+        raise data.misread or UsageError.of(
+            f"there is nothing to compare {data.address} with: it has no column `lane`, and the contract no `expect`",
+            allowed=f"a column of lanes, of {', '.join(data.columns)}",
+            hint="--lane COLUMN, or `expect` in the contract; without --data the contract alone is checked",
+        )
     if contract.spec.lanes == "live" and lanes is None:
         lanes = data.lanes
     kept, findings = keeps(

@@ -8,17 +8,18 @@ plan.contract_text   a table -> a contract
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from keylane.contract.first import stream_name
 from keylane.contract.model import Key
 from keylane.errors import CountError, UsageError
 from keylane.geo.lane_tables import COARSEST, MOST_MOVED, checked_tau
 from keylane.matching.sphere import checked_radius
 from keylane.pipelines.engine import Options, chosen_engine, no_location, region_read, switch_to_spark
 from keylane.placement.cell_lanes import cell_lanes
-from keylane.plan.contract_text import NAME, STREAMS, geo_contract_text, next_epoch
+from keylane.plan.contract_text import NAME, geo_contract_text, next_epoch
 from keylane.plan.geo_document import geo_document, text_of
 from keylane.plan.lane_tables import Counted, Wish, chosen
 from keylane.profile.cells import HOURS, count_places, outlying
@@ -47,7 +48,8 @@ class TableWish:
 
     `old` is the contract whose table is changed with few moves; `base` one whose key, streams and lanes are kept. With
     `radii`, in metres, the table is for matching: the first decides, by the least work of the fullest lane with copies
-    included and at most `copies` of a record; the others are reported.
+    included and at most `copies` of a record; the others are reported. Without `streams`, a new contract has
+    one that is named as the source.
     """
 
     lanes: int | None = None
@@ -59,7 +61,7 @@ class TableWish:
     radii: tuple[float, ...] = ()
     copies: float | None = None
     name: str = NAME
-    streams: tuple[str, ...] = field(default=STREAMS)
+    streams: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +96,18 @@ def geo_table(
     before = asked.old or asked.base
     table_wish = _wish(asked)
     columns = _columns(before, lat, lng)
+    endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
     contract = partial(
         geo_contract_text,
         wish=table_wish,
         fields=columns,
         before=before,
         name=asked.name,
-        streams=asked.streams,
+        streams=asked.streams or (stream_name(endpoint.address.name),),
         scale=options.scale,
     )
     contract(())  # refuse what no table can be written for, before anything is read
     region = region_read(before, columns, options.scale)
-    endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
     request = options.request(Key(fields=columns), None, columns)
     endpoint.check_scan(request.columns)
     counts, scan = _places(endpoint, request, options, region, spark, say, watch)

@@ -93,7 +93,7 @@ def init(
         partitioner=contract.partitioner,
         partitioner_from=source,
         identified=document_of(seen, salt, to) if seen else None,
-        next=list(_next(asked, to, again)),
+        next=list(_next(asked, to, again, has_lanes=has_lanes)),
     )
     return Initialised(document, seen)
 
@@ -161,10 +161,12 @@ def _remarks(seen: IdentifiedData | None, source: PartitionerSource) -> Iterator
         yield "The data has no lanes: the partitioner is the default of Java's client, and the key is written as text."
 
 
-def _next(asked: InitRequest, to: str, again: str) -> Iterator[str]:
+def _next(asked: InitRequest, to: str, again: str, *, has_lanes: bool) -> Iterator[str]:
     data, file = shlex.quote(asked.data), shlex.quote(to)
     lane = f" --lane {shlex.quote(asked.lane)}" if asked.lane and asked.lane != "lane" else ""
     timed = f" --time {shlex.quote(asked.time)}" if asked.time else ""
-    yield f"keylane check {file} --data {data}{lane}{again}"
+    # Data without lanes has nothing that a first contract could be compared with.
+    if has_lanes:
+        yield f"keylane check {file} --data {data}{lane}{again}"
     yield f"keylane profile {data} --contract {file}{lane}{timed}{again} --report profile.html"
     yield f"keylane plan {data} --contract {file}{timed}{again} --out plan.json --report plan.html"

@@ -130,8 +130,7 @@ def route_between(
     source.check_source(contract, target)
     with (
         target.target(run, contract, source, lanes, stream) as held,
-        # Messages come with a connector of their own, which the session has to have.
-        (source if source.messages else target).session(run) as session,
+        (source if source.connector else target).session(run) as session,
     ):
         if contract.spec.key.is_place:
             fetch_cells(session, run.say)

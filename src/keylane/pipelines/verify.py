@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from keylane.history.verdict import Mode, Rule, Verdict
     from keylane.keys.read import BatchKeys
     from keylane.pipelines.engine import Engine
+    from keylane.placement.ranges import KeySpace
     from keylane.systems.endpoint import Endpoint
     from keylane.systems.folders.folder import Counts
     from keylane.systems.streams import Part, Read, Stream
@@ -369,6 +370,7 @@ class VerifyPlan:
     target_keys: bool = False
     epochs: bool = False
     fields: tuple[str, ...] = field(default=())
+    key_space: KeySpace | None = None
 
     @classmethod
     def of(cls, source: Stream, target: Stream, contract: Contract | None, lanes: int | None = None) -> VerifyPlan:
@@ -382,7 +384,8 @@ class VerifyPlan:
             contract,
             (lanes or target.lanes[streams[0]]) if streams and live else lanes if live else None,
             streams[0] if streams else None,
-            target.order or (),
+            # Without a contract the order of a lane is checked, in which sources may interleave.
+            target.order or (source.order if contract else None) or (),
             frozenset((target.taken or frozenset()) - named),
             source.begins,
             target.excused,
@@ -391,6 +394,7 @@ class VerifyPlan:
             target.keys,
             target.epochs,
             tuple(fields_of(contract)) if contract else (),
+            target.key_space if live else None,
         )
 
     @cached_property
@@ -401,7 +405,9 @@ class VerifyPlan:
     @cached_property
     def router(self) -> Router | None:
         """The contract, ready to decide."""
-        return Router(self.contract, lanes=self.lanes, stream=self.stream) if self.contract else None
+        if self.contract is None:
+            return None
+        return Router(self.contract, lanes=self.lanes, stream=self.stream, key_space=self.key_space)
 
 
 def source_of(plan: VerifyPlan, writer: str, seq: int) -> dict[str, Any]:

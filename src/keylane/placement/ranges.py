@@ -26,6 +26,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from keylane.contract.names import MAX_LANES
+from keylane.contract.shards import SPACE
 from keylane.errors import LaneCountError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SPACE: Final = 1 << 128
+    from keylane.contract.model import Contract
+
 ALLOWED: Final = "ranges from 0 to 2**128 - 1 that meet, without holes"
 
 
@@ -93,6 +95,12 @@ class KeySpace:
         starts = tuple(first for _, first, _ in ordered)
         same = cls.equal(len(starts)).starts
         return cls(same if tuple(same) == starts else starts, tuple(name for name, _, _ in ordered))
+
+    @classmethod
+    def of_contract(cls, contract: Contract) -> KeySpace | None:
+        """The shards of a contract that has a layout of them; None where they are of equal width, or asked for."""
+        found = contract.spec.shards.ranges if contract.spec.shards else None
+        return cls.from_ranges((one.id, int(one.start), int(one.end)) for one in found) if found else None
 
     def __len__(self) -> int:
         """How many lanes there are."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.placement.cell_lanes import CellLanes
     from keylane.plan.geo_work import LaneWork
-    from keylane.plan.hashed_keys import Fold, Hashed, ProfiledStream, Seen
+    from keylane.plan.hashed_keys import Fold, Hashed, Moves, ProfiledStream, Seen
 
 # Scores: how even lanes are under a strategy, from records by lane and window.
 
@@ -232,10 +232,15 @@ class Candidate:
 CLEARLY: Final = 0.05
 
 
+def margin(one: Candidate, other: Candidate) -> float:
+    """What one has to be better than the other by: a twentieth, or the noise of so many records."""
+    return max(CLEARLY, one.noise, other.noise)
+
+
 def clearly_beats(one: Candidate, other: Candidate) -> bool:
     """Whether one is better than the other by more than chance gives: under the newest cut of the time and over all."""
-    margin = 1 + max(CLEARLY, one.noise, other.noise)
-    return one.compared[0] * margin < other.compared[0] and one.deciding > other.deciding * margin
+    by = 1 + margin(one, other)
+    return one.compared[0] * by < other.compared[0] and one.deciding > other.deciding * by
 
 
 def improves(one: Candidate, other: Candidate) -> bool:
@@ -248,21 +253,48 @@ def improves(one: Candidate, other: Candidate) -> bool:
 
 
 def candidates(
-    stream: ProfiledStream, base: str, counts: Sequence[int], enough: Callable[[Candidate], bool] = lambda _: True
+    stream: ProfiledStream,
+    base: str,
+    counts: Sequence[int],
+    enough: Callable[[Candidate], bool] = lambda _: True,
+    today: tuple[int, Moves] | None = None,
 ) -> Iterator[Candidate]:
     """All of them; `base` is the partitioner whose hash the tail keeps.
 
-    `enough` is whether a candidate keeps the figures that were asked for: no name is left out that they need.
+    `enough` is whether a candidate keeps the figures that were asked for: no name is left out that they need. `today`
+    is the lane count of today's contract, where its hash is the same, and the keys that it puts elsewhere.
     """
     others = [name for name in ALTERNATIVES if FACTS[name].family != FACTS[base].family]
     for lanes in counts:
         hashed = stream.hashed(base, lanes)
-        for strategy in STRATEGIES:
-            yield _fewest(strategy, stream, hashed, enough) if strategy != "hash" else _fitted("hash", stream, hashed)
+        yield from _by_key(stream, hashed, enough, today[1] if today and today[0] == lanes else {})
         for name in others:
             yield _fitted(f"hash-{FACTS[name].hash}", stream, stream.hashed(name, lanes))
         yield _scattered("window", base, stream, _windowed(hashed, stream))
         yield _scattered("keyless", KEYLESS, stream, _even(stream, lanes))
+
+
+def _by_key(
+    stream: ProfiledStream, hashed: Hashed, enough: Callable[[Candidate], bool], today: Moves
+) -> Iterator[Candidate]:
+    """The strategies that place keys one by one; pins start from those of today.
+
+    Where a strategy that starts from the hash comes to what today does, today's contract was planned from records like
+    these, and starting from it once more would only fit it to the records that it is to be scored on.
+    """
+    found = {one: _fewest(one, stream, hashed, enough) for one in STRATEGIES if one != "hash"}
+    pinned: Moves = {rank: to for rank, to in today.items() if len(to) == 1 and to[0] < hashed.lanes}
+    if pinned and not any(_as_today(one.fitted, hashed, today) for one in found.values()):
+        found["pin"] = _fewest("pin", stream, hashed, enough, pinned)
+    yield _fitted("hash", stream, hashed)
+    yield from found.values()
+
+
+def _as_today(found: Fitted, hashed: Hashed, today: Moves) -> bool:
+    """Whether a fit puts every key where today does; a key that is named for the lane of its hash counts as hashed."""
+    ranks = np.fromiter({**found.moves, **today}, np.int64)
+    home = dict(zip(ranks.tolist(), hashed.fold(ranks).tolist(), strict=True))
+    return all(found.moves.get(rank, (lane,)) == today.get(rank, (lane,)) for rank, lane in home.items())
 
 
 def standing(stream: ProfiledStream, contract: Contract, lanes: int, fitted: Fitted) -> Candidate:
@@ -280,19 +312,27 @@ def _fitted(strategy: str, stream: ProfiledStream, hashed: Hashed) -> Candidate:
     return _candidate(strategy, stream, hashed, STRATEGIES.get(strategy, STRATEGIES["hash"]))
 
 
-def _fewest(strategy: str, stream: ProfiledStream, hashed: Hashed, enough: Callable[[Candidate], bool]) -> Candidate:
+def _fewest(
+    strategy: str,
+    stream: ProfiledStream,
+    hashed: Hashed,
+    enough: Callable[[Candidate], bool],
+    pinned: Moves | None = None,
+) -> Candidate:
     """A strategy with as few keys as are as good on later records, within the noise.
 
     Its fit names every key that makes the lanes of what was seen a little more even. Each smaller set of them is fitted
     and scored in the same way; from none on, a set that names more is taken only where it improves on what is taken.
+    With `pinned`, today's pins, it starts from these instead of from none.
     """
     seen = (stream.whole, *(fold.fit for fold in stream.folds))
-    fits = [with_fewer(strategy, hashed, one, STRATEGIES[strategy](hashed, one)) for one in seen]
+    start = {} if pinned is None else {"pinned": pinned}
+    fits = [with_fewer(strategy, hashed, one, STRATEGIES[strategy](hashed, one, **start), pinned) for one in seen]
     made = [_made(strategy, stream, hashed, *found) for found in zip(*fits, strict=True)]
-    none = _made(strategy, stream, hashed, *(Fitted() for _ in seen))
+    none = _made(strategy, stream, hashed, *(Fitted(pinned or {}) for _ in seen))
     good = [one for one in made if enough(one)]
     if not good and strategy in TO_THE_LAST:
-        fit = partial(STRATEGIES[strategy], least=0.0)
+        fit = partial(STRATEGIES[strategy], least=0.0, **start)
         return _made(strategy, stream, hashed, *(fit(hashed, one) for one in seen))
     sound = [one for one in good if _sound(one, none)] or made[:1]
     some = sorted((one for one in sound if one.listed), key=lambda one: one.listed)

@@ -9,8 +9,10 @@ words it is one over the share of all records in the fullest lane, which compare
 2. Today's lane count, while it is enough; of a range that was asked for, the smallest count that carries four fifths
    of what the best one does.
 3. At that count the candidates in the order of what they ask for: today's contract first, then what asks least of
-   readers, moves least, adds the fewest lanes, names the fewest keys. One that asks for more is taken only where it
-   improves on the one before.
+   readers, moves least, adds the fewest lanes, names the fewest keys; of equals the one with the higher score. One that
+   asks for more is taken only where it improves on the one before. What places every key as today's contract does is
+   no change; where there is such a candidate, today's contract was planned from records like these, and another has to
+   improve on its score on records that it was not fitted on, too.
 
 One candidate improves on another when on records that neither had seen its fullest lane was lower by more than a
 twentieth, or the noise of so many records, under the newest cut of the time and over all cuts, and higher by that under
@@ -22,7 +24,7 @@ Worked example: a key with 8.3 % of all records. 12 lanes at 1.0 carry 12 lanes'
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from keylane.contract.answers import OrderScope, answers, keeps_order, weakest
 from keylane.contract.names import MAX_LANES
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 #: As good as the best, for a lane count.
 ENOUGH: Final = 0.8
 MOST_COUNTS: Final = 8
-#: How a candidate compares with today's contract.
-AgainstToday: TypeAlias = Literal["better", "same", "worse"]
+#: How a candidate compares with today's contract: `identical` where no key changes lane.
+AgainstToday: TypeAlias = Literal["identical", "better", "same", "worse"]
 #: What was asked for and is missed.
 Misses: TypeAlias = Literal["order", "throughput", "balance"]
 
@@ -171,8 +173,10 @@ def _missed(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> tup
     return None, None
 
 
-def compared(one: Candidate, today: Candidate) -> AgainstToday:
-    """Whether a candidate is clearly better than today's contract, or clearly worse."""
+def compared(one: Candidate, today: Candidate, moved: MovedShares | None = None) -> AgainstToday:
+    """Whether a candidate is clearly better than today's contract, or clearly worse; or, by `moved`, is the same."""
+    if moved is not None and not moved.keys and (one.lanes, one.all_lanes) == (today.lanes, today.all_lanes):
+        return "identical"
     if clearly_beats(one, today):
         return "better"
     return "worse" if clearly_beats(today, one) else "same"
@@ -192,7 +196,8 @@ def choose(judged: Sequence[Judged], wanted: Constraints, stands: Judged | None 
         got = "; ".join(sorted({one.because or "" for one in judged}))
         raise UsageError.of(f"no strategy keeps order {wanted.order} here", got=got, hint="--keep-order none")
     if stands is not None and any(one is stands for one in pool):
-        pool = [one for one in pool if one is stands or improves(one.candidate, stands.candidate)]
+        again = [stands, *(one for one in judged if one.against_today == "identical")]
+        pool = [one for one in pool if one is stands or all(improves(one.candidate, old.candidate) for old in again)]
     elif stands is not None:
         pool = [one for one in pool if not clearly_beats(stands.candidate, one.candidate)] or pool
     lanes = _count(pool, wanted)
@@ -210,16 +215,28 @@ def _count(pool: Sequence[Judged], wanted: Constraints) -> int:
 
 def _worth_the_effort(pool: Sequence[Judged]) -> Judged:
     """The one that asks least; one that asks for more only where it clearly beats what asks for less."""
-    taken, *others = sorted(pool, key=_effort)
+    taken, *others = sorted(pool, key=lambda one: (effort(one), -round(one.candidate.deciding, 2)))
     for one in others:
         if improves(one.candidate, taken.candidate):
             taken = one
     return taken
 
 
-def _effort(one: Judged) -> tuple[bool, bool, float, int, int]:
-    """What a candidate asks for: nothing at all if it is today's. Records that move count in hundredths of them all."""
+class Effort(NamedTuple):
+    """What a candidate asks for, what counts most first: nothing at all if it is today's.
+
+    Records that move count in hundredths of them all.
+    """
+
+    changes: bool
+    readers_merge: bool
+    moved: float
+    lanes: int
+    names: int
+
+
+def effort(one: Judged) -> Effort:
+    """What a candidate asks of producers, readers and whoever keeps the contract."""
     candidate = one.candidate
     moved = round(one.moved.traffic, 2) if one.moved else 0.0
-    changes = candidate.strategy != "today"
-    return changes, one.readers_merge, moved, candidate.all_lanes, candidate.listed
+    return Effort(candidate.strategy != "today", one.readers_merge, moved, candidate.all_lanes, candidate.listed)

@@ -38,6 +38,8 @@ from keylane.geo.bits import resolution
 from keylane.geo.lane_tables import COARSEST
 from keylane.plan.advice import advice, basis, holding, tempting
 from keylane.plan.bounds import Possible, ceiling, floor, possible, says, useful_lanes
+from keylane.plan.candidates import CLEARLY, clearly_beats, margin
+from keylane.plan.choose import effort
 from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
@@ -89,7 +91,7 @@ def why(plan: Plan) -> list[str]:
     if candidate.fitted.moves and plan.changes:
         count = len(candidate.fitted.moves)
         out.append(f"The contract names {numbers.count(count)} key{'s' * (count != 1)}; the others stay hashed.")
-    out += _others_tied(plan)
+    out += _preferred(plan)
     if not plan.choice.met:
         out.append("No candidate keeps every constraint: this is the best of those that keep the order.")
     return out
@@ -137,22 +139,74 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     return [f"{where}: {_over(best)}; {fullest} of the records."]
 
 
-def _others_tied(plan: Plan) -> list[str]:
-    """What is as good within the noise, and what made the difference."""
+def _preferred(plan: Plan) -> list[str]:
+    """What the chosen one was preferred to, and why: all that scored higher; otherwise what came next.
+
+    Where nothing is hot, nothing was compared: today's contract stays.
+    """
     chosen = plan.choice.chosen
-    rivals = [
+    if plan.hot is False and not plan.changes:
+        return []
+    others = [
         one
         for one in plan.judged
         if one.because is None
         and one is not chosen
         and one.candidate.lanes == chosen.candidate.lanes
-        and one.candidate.deciding > chosen.candidate.deciding
+        and one.against_today != "identical"
     ]
-    if not rivals or not plan.changes:
-        return []
-    tied = [one.candidate.strategy for one in rivals]
-    names = " and ".join([", ".join(f"`{name}`" for name in part) for part in (tied[:-1], tied[-1:]) if part])
-    return [f"{names} scored higher, within the noise; this one moves less or names fewer keys."]
+    rivals = sorted(others, key=lambda one: -one.candidate.deciding)
+    above = [one for one in rivals if _score(one) > _score(chosen)]
+    reasons: dict[str, list[str]] = {}
+    for one in above or rivals[:1]:
+        reasons.setdefault(_because(chosen, one), []).append(_rival(one))
+    return [f"Preferred to {' and '.join(names)}: {because}." for because, names in reasons.items()]
+
+
+def _score(one: Judged) -> float:
+    """As it is shown, and as it decides between candidates that ask for as much."""
+    return round(one.candidate.deciding, 2)
+
+
+def _rival(one: Judged) -> str:
+    by_place = one.candidate.by_place if one.candidate.strategy == "geo-hash" else None
+    place = f" of resolution {by_place.resolution}" if by_place is not None else ""
+    return f"`{one.candidate.strategy}`{place} (score {_score(one):.2f})"
+
+
+def _because(chosen: Judged, other: Judged) -> str:
+    """Why one was preferred to another: it is clearly better; or within the noise and asks for less."""
+    ours, theirs = chosen.candidate, other.candidate
+    own, other_ = (numbers.share(one.compared[0]) for one in (ours, theirs))
+    tiers = ", the lanes of a tier not counted" if ours.fitted.tier_lanes or theirs.fitted.tier_lanes else ""
+    figures = f"{own} in the fullest lane against {other_}{tiers}"
+    if ours.works and theirs.works:
+        figures = f"the work of {ours.work:.1f} lanes against {theirs.work:.1f}"
+    if clearly_beats(ours, theirs):
+        return f"clearly better, {figures}"
+    if clearly_beats(theirs, ours):
+        return "that was worse by more than a twentieth under one cut of the time"
+    noise = margin(ours, theirs)
+    few = f"; with so few records less than {numbers.percent(noise, 0)} is noise" if noise > CLEARLY else ""
+    return f"within the noise of each other ({figures}{few}), and this one {_asks_less(chosen, other)}"
+
+
+def _asks_less(chosen: Judged, other: Judged) -> str:
+    """The first of what counts in which they differ."""
+    ours, theirs = effort(chosen), effort(other)
+    what = "leaves" if chosen.candidate.by_place is not None else "keys"
+    moved, more = (numbers.share(one.moved.traffic) if one.moved else "" for one in (chosen, other))
+    says = {
+        "changes": "changes nothing",
+        "readers_merge": "needs no readers that merge",
+        "moved": f"moves less: {moved} of the records against {more}",
+        "lanes": f"needs fewer lanes: {numbers.count(ours.lanes)} against {numbers.count(theirs.lanes)}",
+        "names": f"names fewer {what}: {numbers.count(ours.names)} against {numbers.count(theirs.names)}",
+    }
+    for name, own, their in zip(ours._fields, ours, theirs, strict=True):
+        if own != their:
+            return says[name] if own < their else "improves on what asks for less, which the other does not"
+    return "has the higher score; both ask for as much" if _score(chosen) > _score(other) else "is the simpler rule"
 
 
 def _by_place(candidate: Candidate) -> str:
@@ -223,10 +277,23 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
     if names_keys(plan) and plan.changes and not show_keys:
         out.append("the contract names keys and is left out here: --write FILE writes it, --show-keys shows it")
-    out += [*_held_up(plan), *_left_behind(plan)]
+    out += [*_held_up(plan), *_left_behind(plan), *_came_to_today(plan)]
     if plan.today and plan.changes and plan.today.contract.spec.golden:
         out.append("the golden examples of today's contract are not in the new one: some of them may move")
     return out
+
+
+def _came_to_today(plan: Plan) -> list[str]:
+    """Why a row that comes to today's contract has other figures than the row of today's."""
+    if plan.standing is None:
+        return []
+    today = plan.standing.candidate.shares
+    same = [one.candidate for one in plan.judged if one.against_today == "identical" and one.because is None]
+    names = ", ".join(f"`{one.strategy}`" for one in same if one.shares != today)
+    if not names:
+        return []
+    why = "its figures are those of what was fitted before the records that are counted"
+    return [f"{names}: fitted on all records it comes to today's contract; {why}"]
 
 
 def _held_up(plan: Plan) -> list[str]:
@@ -248,9 +315,12 @@ HOW: Final = {
     "fullest_share": "records in the fullest lane as a share of them all",
     "work": "one over that share, which is lanes over max/mean: as many evenly filled lanes would carry as much",
     "score": "work on records that were not fitted on, over three cuts of the time, for as many lanes as the stream "
-    "has: a tier's own lanes are no gain. It decides. One candidate is "
-    "better than another where its fullest lane is lower by more than a twentieth, or the noise of so many records, "
-    "under the newest cut and over all; among the others the one that moves least and names the fewest keys is taken",
+    "has: a tier's own lanes are no gain. The highest does not win by itself. A change has to be better than today: "
+    "the fullest lane lower by more than a twentieth, and by more than the noise of so many records, under the newest "
+    "cut of the time and over all of them, and higher by more than a twentieth under no cut. Candidates that are not "
+    "better than each other by that rule are within the noise of each other. Of those the one is taken that changes "
+    "least: today's contract before any other, then what needs no readers that merge, moves the fewest records (in "
+    "whole percent), needs the fewest lanes, names the fewest keys; of equals the one with the higher score",
     "max_over_mean": "the fullest lane over the mean",
     "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
     "cv": "the standard deviation of the lanes over their mean, all records of the profile",

@@ -102,13 +102,14 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     if question.radius is not None and stream.places is None:
         raise UsageError.of("a radius is of locations", got=f"--radius {question.radius:g}", hint="--place LAT,LNG")
     tiers = today.fitted.tier_lanes if today else 0
-    found = [replace(one, tier_today=tiers) for one in _candidates(stream, means, question)]
+    found = [replace(one, tier_today=tiers) for one in _candidates(stream, means, question, today)]
     sizing = _sizing(question, found, stream)
     wanted = _wanted(question, sizing)
     judged = [judge(one, stream, means, wanted, today) for one in found]
     stands = _stands(stream, today, means, wanted, question.radius)
     if stands is not None:
-        judged = [replace(one, against_today=compared(one.candidate, stands.candidate)) for one in judged]
+        stood = stands.candidate
+        judged = [replace(one, against_today=compared(one.candidate, stood, one.moved)) for one in judged]
     heat = heat_under(stream, today, question.seed) if today else None
     stays = stands if stands is not None and _in_range(stands.candidate.lanes, question.counts) else None
     hot = _is_hot(stands.candidate, heat, wanted) or _is_dear(stands.candidate, found) if stands else None
@@ -138,10 +139,11 @@ def _is_dear(today: Candidate, found: Sequence[Candidate]) -> bool:
     return bool(today.works) and max(same, default=0.0) > WORTH * today.deciding
 
 
-def _candidates(stream: ProfiledStream, means: Means, question: Question) -> Iterator[Candidate]:
+def _candidates(stream: ProfiledStream, means: Means, question: Question, today: Today | None) -> Iterator[Candidate]:
     base = _base(means.today)
     if stream.places is None:
-        return candidates(stream, base, question.counts, partial(_enough, question))
+        moves = (today.lanes, today.fitted.moves) if today else None
+        return candidates(stream, base, question.counts, partial(_enough, question), moves)
     return geo_candidates(stream, stream.places, base, question.counts, question.radius)
 
 

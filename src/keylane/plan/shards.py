@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
+from keylane.contract.shards import NARROWEST, SPACE
 from keylane.documents.shards import (
     HotShard,
     ShardCall,
@@ -27,8 +28,8 @@ from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.read import read_batch
 from keylane.keyspace.cuts import Chosen, at_most, fewest_calls
-from keylane.keyspace.hash_keys import SPACE, at_share
-from keylane.keyspace.layout import NARROWEST, new_layout
+from keylane.keyspace.hash_keys import at_share
+from keylane.keyspace.layout import new_layout
 from keylane.keyspace.load import ROUNDING, from_halves
 from keylane.keyspace.reshard import resharding, uniform_calls
 from keylane.numbers import plural

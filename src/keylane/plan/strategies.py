@@ -138,15 +138,23 @@ def hash_alone(hashed: Hashed, seen: Seen) -> Fitted:  # noqa: ARG001  the hash 
     return Fitted()
 
 
-def pin(hashed: Hashed, seen: Seen, least: float = NAMED) -> Fitted:
+def pin(hashed: Hashed, seen: Seen, least: float = NAMED, pinned: Moves | None = None) -> Fitted:
     """The fewest keys moved, each whole to one lane, until the lanes are even; none lighter than `least` of a lane.
 
-    Keys of 90 and 80 on one lane: one of them moves, and order is kept for both. When not to use it: when one key
-    alone is more than a lane should carry.
+    Keys of 90 and 80 on one lane: one of them moves, and order is kept for both. `pinned` are today's pins, which are
+    the start: they stay where they are, unless a lane is too full with them. When not to use it: when one key alone is
+    more than a lane should carry.
     """
-    start, load, weights = hashed.fold(seen.head), seen.on_lanes(hashed.loads), seen.weights(hashed.lanes)
+    first = pinned or {}
+    start, weights = hashed.fold(seen.head), seen.weights(hashed.lanes)
+    load = seen.on_lanes(moved_loads(hashed, first, seen.profile.by_window))
+    for row in np.flatnonzero(np.isin(seen.head, list(first))).tolist():
+        start[row] = first[int(seen.head[row])][0]
     heavy = int((weights.max(axis=1) >= least).sum())
-    return Fitted(_ranked(seen, evened(start[:heavy], weights[:heavy], load)))
+    moves = {**first, **_ranked(seen, evened(start[:heavy], weights[:heavy], load))}
+    hashes = dict(zip(moves, hashed.fold(np.fromiter(moves, np.int64, len(moves))).tolist(), strict=True))
+    # What goes back to the lane of its hash needs no name; a pin of today's that names it all the same is left alone.
+    return Fitted({rank: to for rank, to in moves.items() if to != (hashes[rank],) or to == first.get(rank)})
 
 
 def table(hashed: Hashed, seen: Seen, least: float = NAMED) -> Fitted:
@@ -236,24 +244,31 @@ def _tiered_everywhere(hashed: Hashed, seen: Seen, rows: Sequence[int]) -> Fitte
 GIVEN_UP: Final = (0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7)
 
 
-def with_fewer(strategy: str, hashed: Hashed, seen: Seen, found: Fitted) -> list[Fitted]:
+def with_fewer(strategy: str, hashed: Hashed, seen: Seen, found: Fitted, pinned: Moves | None = None) -> list[Fitted]:
     """The fit, and then ever fewer of its keys: one for each part of the gain that may be given up.
 
     Keys are put back to the lane of their hash, the lightest first, while that lane stays below the limit. Where the
-    hash fills the fullest lane twice the mean and the fit 1.02 times, the limit of a tenth is 1.12.
+    hash fills the fullest lane twice the mean and the fit 1.02 times, the limit of a tenth is 1.12. A key of `pinned`,
+    today's pins, is put back to where today has it; one that did not move is no name more than today.
     """
+    first = pinned or {}
     tier = {"tier": _tiered, "tier-spread": _tiered_everywhere}.get(strategy)
     own = seen.shares(moved_loads(hashed, found.moves, seen.profile.by_window, found.tier_lanes))
-    best, plain = own.max(axis=0), seen.shares(hashed.loads).max(axis=0)
-    row = {rank: at for at, rank in enumerate(seen.head.tolist()) if rank in found.moves}
-    kept, load, out = sorted(found.moves, key=lambda rank: -row[rank]), own.tolist(), []
+    before = moved_loads(hashed, first, seen.profile.by_window)
+    best, plain = own.max(axis=0), seen.shares(before).max(axis=0)
+    moved = {rank for rank, to in found.moves.items() if to != first.get(rank)}
+    row = {rank: at for at, rank in enumerate(seen.head.tolist()) if rank in moved}
+    kept, load, out = sorted(moved, key=lambda rank: -row[rank]), own.tolist(), []
     home = dict(zip(kept, hashed.fold(np.array(kept, np.int64)).tolist(), strict=True))
+    home |= {rank: first[rank][0] for rank in kept if rank in first}
     shares = {rank: tuple(seen.weights(1)[row[rank]].tolist()) for rank in kept}
     for part in GIVEN_UP:
         limit = np.maximum(best * (1 + NEAR), best + part * (plain - best)).tolist()
         kept = [rank for rank in kept if not _put_back(load, shares[rank], found.moves[rank], home[rank], limit)]
         rows = sorted(row[rank] for rank in kept)
-        out.append(tier(hashed, seen, rows) if tier else replace(found, moves={one: found.moves[one] for one in kept}))
+        back = {rank: first[rank] for rank in moved.difference(kept) if rank in first}
+        still = {rank: to for rank, to in found.moves.items() if rank not in moved or rank in kept}
+        out.append(tier(hashed, seen, rows) if tier else replace(found, moves={**still, **back}))
     return out
 
 

@@ -152,8 +152,10 @@ def _table_top(document: GeoTableDocument) -> Markup:
         tag("h1", *_table_headline(document, held)),
         tag("p", _table_sub(document), class_="sub"),
         facts(
-            fact("Lanes that a request goes to", *_copies(document, held), kind="bad" if _dear(held) else "after"),
-            fact("Copies included", *_worked(document, held)),
+            fact("Lanes that a request goes to", *_copies(document, held), kind="bad" if _dear(held) else "after")
+            if _for_matching(document)
+            else None,
+            fact("Copies included", *_worked(document, held)) if _for_matching(document) else None,
             fact("Fullest lane", _more(held.max_over_mean), "than the average", _uneven(held.cv, held.noise_floor)),
             fact("Worst hour", *_hour(held)) if held.worst_hour_cv is not None else None,
             fact("Moved", share(document.moved.share), f"of the load, in {count(document.moved.leaves)} cells")
@@ -163,18 +165,24 @@ def _table_top(document: GeoTableDocument) -> Markup:
     )
 
 
+def _for_matching(document: GeoTableDocument) -> bool:
+    """Whether a radius was given; without one nobody asked for copies."""
+    return document.decided_by == "work"
+
+
 def _dear(held: GeoFigures) -> bool:
     return held.copies > DEAR
 
 
 def _table_headline(document: GeoTableDocument, held: GeoFigures) -> list[str | Markup]:
-    """What a request costs where that was asked for, otherwise how even the lanes are; the other one after it."""
+    """What a request costs where that was asked for; how even the lanes are in any case."""
     copies = tag("em", f"{held.copies:.2f}", class_="bad" if _dear(held) else "after")
     lanes, near = f"{count(document.lanes)} lanes (partitions)", f"request within {_metres(document.radius_m)}"
     even = f"carries {_more(held.max_over_mean)} than the average"
-    if document.decided_by == "work":
+    if _for_matching(document):
         return [f"A {near} goes to ", copies, f" of {lanes}; the fullest {even}."]
-    return [f"The fullest of {lanes} {even}; a {near} would go to ", copies, "."]
+    more = tag("em", _more(held.max_over_mean), class_="after")
+    return [f"The fullest of {lanes} carries ", more, " than the average."]
 
 
 def _more(max_over_mean: float) -> str:
@@ -205,7 +213,7 @@ def _copies(document: GeoTableDocument, held: GeoFigures) -> list[str]:
 def _worked(document: GeoTableDocument, held: GeoFigures) -> list[str]:
     alike = document.lanes / max(held.work, 1.0)
     said = f"{count(document.lanes)} lanes do the work of {alike:.1f}"
-    return [times(held.work), f"the mean load is what the fullest lane has to do: {said}"]
+    return [f"{alike:.1f} lanes", f"{said}: the fullest has {times(held.work)} the mean load to do"]
 
 
 def _table_sub(document: GeoTableDocument) -> str:
@@ -220,7 +228,7 @@ def _how(document: GeoTableDocument) -> list[str]:
     """What the figures are of."""
     said = words("geo")
     scored = said["held_out"] if document.balance.held_out else said["fitted"]
-    return [scored, said["copies"], said["work"], said["round"]]
+    return [scored, *((said["copies"], said["work"], said["round"]) if _for_matching(document) else ())]
 
 
 def _maybe(value: float | None) -> str:
@@ -232,22 +240,33 @@ def _beside(document: GeoTableDocument) -> Markup:
     this = GeoBeside(
         strategy=document.strategy, copies=held.copies, work=held.work, cv=held.cv, worst_hour_cv=held.worst_hour_cv
     )
-    rows = sorted([this, *document.beside], key=lambda one: one.work)
-    most = max(one.work for one in rows) or 1.0
-    made = [_strategy(one, most, chosen=one is this) for one in rows]
-    numbers = (f"Lanes per request, {_metres(document.radius_m)}", "Work of the fullest", "CV", "CV, worst hour")
-    heads = ("Strategy", *(tag("th", name, scope="col", class_="n") for name in numbers), "")
-    return section("beside", intro_of("beside"), table(heads, made, "Strategies", "candidates"))
+    matching = _for_matching(document)
+    rows = sorted([this, *document.beside], key=lambda one: one.work if matching else one.cv)
+    most = max(one.work if matching else one.cv for one in rows) or 1.0
+    made = [_strategy(one, most, chosen=one is this, matching=matching) for one in rows]
+    costs = (f"Lanes per request, {_metres(document.radius_m)}", "Total work") if matching else ()
+    heads = (
+        "Strategy",
+        *(tag("th", name, scope="col", class_="n") for name in (*costs, "CV", "CV, worst hour")),
+        "",
+    )
+    return section(
+        "beside", intro_of("beside", "intro" if matching else "even"), table(heads, made, "Strategies", "candidates")
+    )
 
 
-def _strategy(one: GeoBeside, most: float, *, chosen: bool) -> Markup:
+def _strategy(one: GeoBeside, most: float, *, chosen: bool, matching: bool) -> Markup:
     named = join(tag("b", one.strategy), tag("span", "this table", class_="badge")) if chosen else one.strategy
-    drawn = bar(one.work / most, f"work {times(one.work)}", kind="after" if chosen else "heat")
+    said = f"total work {times(one.work)}" if matching else f"CV {spread(one.cv)}"
+    drawn = bar((one.work if matching else one.cv) / most, said, kind="after" if chosen else "heat")
+    costs = (
+        tag("td", f"{one.copies:.2f}", class_="n bad" if one.copies > DEAR else "n"),
+        tag("td", times(one.work), class_="n"),
+    )
     return tag(
         "tr",
         tag("th", named, scope="row"),
-        tag("td", f"{one.copies:.2f}", class_="n bad" if one.copies > DEAR else "n"),
-        tag("td", times(one.work), class_="n"),
+        *(costs if matching else ()),
         tag("td", spread(one.cv), class_="n"),
         tag("td", _maybe(one.worst_hour_cv), class_="n"),
         tag("td", drawn, class_="wide"),

@@ -10,7 +10,7 @@ from functools import partial
 from math import floor
 from typing import TYPE_CHECKING, Final
 
-from keylane.documents.plan import LanesOverTime
+from keylane.documents.plan import AGAINST_TODAY, LanesOverTime
 from keylane.errors import visible
 from keylane.numbers import count, share, times
 from keylane.profile.document import writers_text
@@ -59,8 +59,8 @@ COLUMNS: Final = (
     ("Lanes", "", True),
     ("Fullest lane", "its share of the records that figures are counted on", True),
     ("Work of", "as many evenly filled lanes would carry as much", True),
-    ("Score", "what decides: the work over three cuts of the time", False),
-    ("Against today", "better or worse by more than the noise", True),
+    ("Score", "the work over three cuts of the time; of those within the noise of each other, what moves least", True),
+    ("Against today", "better or worse by more than the noise, under the newest cut and over all", True),
     ("Order kept", "what a reader finds in order", False),
     ("Keys named", "keys that the contract names", False),
     ("Records moved", "share of records that change lane", False),
@@ -73,7 +73,6 @@ COPIED: Final = (
 _AFTER_WORK: Final = 5
 #: Lanes per request above which matching costs too much.
 DEAR: Final = 2.0
-AGAINST: Final = {"better": "better", "same": "within the noise", "worse": "worse than today"}
 #: Candidates that are shown at first; the others on request.
 FIRST_SHOWN: Final = 4
 
@@ -209,7 +208,7 @@ def _row(one: CandidateRow, *, chosen: bool, first: bool) -> Markup:
         _cell(one.work, f"{one.work:.1f}"),
         *_copied(one),
         _cell(one.score, f"{one.score:.2f}", more=True),
-        tag("td", AGAINST.get(against, "–"), data_value=against, class_=against or None),
+        tag("td", AGAINST_TODAY.get(against, "–"), data_value=against, class_=against or None),
         tag("td", order, data_value=_strength(one.order_scope), class_="more"),
         _cell(one.overrides, count(one.overrides), more=True),
         _cell(one.moved_traffic, _share(one.moved_traffic), more=True),

@@ -289,7 +289,7 @@ def _lookalikes(found: LookalikeKeys) -> Markup:
         return tag(
             "div",
             tag("h3", "Look-alike keys"),
-            tag("p", "None: no two keys differ in looks only.", class_="fine"),
+            tag("p", "No two keys differ only in capitals, spaces or the spelling in Unicode.", class_="fine"),
             class_="after-table",
         )
     many = f"{count(found.groups)} {'group' if found.groups == 1 else 'groups'}: one key to the eye, several to a hash"

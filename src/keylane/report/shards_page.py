@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
 from keylane.keyspace.hash_keys import at_share
-from keylane.numbers import count, duration, percent, plural, times
+from keylane.numbers import amount, count, duration, percent, plural, times
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
 from keylane.report.svg_charts import Box, Scale, drawing, mark, text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from keylane.documents.shards import ShardCall, ShardRow, ShardSide, ShardsPlanDocument
-    from keylane.report.html import Child
 
 #: Pixels of a chart that has a row to itself.
 WHOLE: Final = 1160
@@ -68,7 +67,7 @@ def _top(document: ShardsPlanDocument) -> Markup:
         facts(
             _fullest("Fullest shard before", before, "before"),
             _fullest("Fullest shard after", after, "after" if document.within_cap is not False else "bad"),
-            fact("Cap", f"{document.cap:g}", "what a shard may carry") if document.cap is not None else None,
+            fact("Cap", amount(document.cap), "what a shard may carry") if document.cap is not None else None,
             fact(
                 "Time",
                 duration(document.quotas.least_seconds),
@@ -81,7 +80,7 @@ def _top(document: ShardsPlanDocument) -> Markup:
 def _fullest(title: str, side: ShardSide, kind: str) -> Markup | None:
     if side.max_load is None or side.max_over_mean is None:
         return None
-    return fact(title, times(side.max_over_mean), f"of the mean; it carries {side.max_load:g}", kind=kind)
+    return fact(title, times(side.max_over_mean), f"the mean; it carries {amount(side.max_load)}", kind=kind)
 
 
 def _space(document: ShardsPlanDocument) -> Markup:
@@ -91,11 +90,14 @@ def _space(document: ShardsPlanDocument) -> Markup:
 
 def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
     """The key space from left to right: shards above and below the line, as high as their load, and the boundaries."""
-    box = Box(12, 24, width - 12, 24 + 2 * _BAND + _TICKS)
-    x = Scale(0, 1, box.left, box.right)
-    line = box.top + _BAND + _TICKS / 2
     rows = [*document.before.layout, *document.after.layout]
     top = max((row.load or 0 for row in rows), default=0) or 1
+    # Below the line there is room for the highest of the planned shards, and for the cap.
+    planned = max((row.load or 0.0 for row in document.after.layout), default=0.0)
+    below = _BAND * min(1.0, max(planned, document.cap or 0.0, 0.3 * top) / top)
+    box = Box(12, 24, width - 12, 24 + _BAND + below + _TICKS)
+    x = Scale(0, 1, box.left, box.right)
+    line = box.top + _BAND + _TICKS / 2
     limit = (
         [] if document.cap is None else [_limit(box, line, min(1.0, document.cap / top), up) for up in (True, False)]
     )
@@ -106,13 +108,12 @@ def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
         box.bottom + 24,
         text("before", box.left, 14, kind="strong"),
         text("after", box.left, box.bottom + 14, kind="strong"),
-        text("0", box.left, line + 4) if not document.ticks else None,
         tag("g", *(_bar(row, x, line, top, up=True) for row in document.before.layout), class_="bars before"),
         tag("g", *(_bar(row, x, line, top, up=False) for row in document.after.layout), class_="bars after"),
         *limit,
         tag("g", *(_tick(share, x, line) for share in document.ticks)),
         *moved,
-        text("2**128 - 1", box.right, box.bottom + 14, anchor="end"),
+        text("hash keys 0 to 2**128 - 1", box.right, box.bottom + 14, anchor="end"),
         kind="loads",
     )
 
@@ -123,7 +124,7 @@ def _bar(row: ShardRow, x: Scale, line: float, top: float, *, up: bool) -> Marku
     high = _BAND * (0.3 if row.load is None else row.load / top)
     y = line - _TICKS / 2 - high if up else line + _TICKS / 2
     gap = min(1.0, (right - left) / 4)
-    carried = "load not known" if row.load is None else f"load {row.load:g}"
+    carried = "load not known" if row.load is None else f"load {amount(row.load)}"
     says = f"{row.id}\n{carried}\n{percent(at_share(int(row.end)) - at_share(int(row.start)))} of the key space"
     shape = tag("rect", x=f"{left:.2f}", y=f"{y:.2f}", width=f"{right - left - gap:.2f}", height=f"{high:.2f}")
     return mark(says, shape)
@@ -156,7 +157,7 @@ def _calls(document: ShardsPlanDocument) -> Markup | None:
     if not document.calls:
         return None
     rows = [
-        _row(
+        (
             str(n),
             call.call,
             " and ".join(call.shards),
@@ -166,9 +167,9 @@ def _calls(document: ShardsPlanDocument) -> Markup | None:
         )
         for n, call in enumerate(document.calls[:MOST_ROWS], 1)
     ]
-    heads = ("Step", "Call", "Of", "At", "Makes", "Shards then")
+    heads = {"Step": "n", "Call": "", "Of": "", "At": "", "Makes": "", "Shards then": "n"}
     more = _more(len(document.calls), "calls")
-    return section("calls", intro_of("calls"), table(heads, rows, "Calls", "small"), more)
+    return section("calls", intro_of("calls"), _stacked(heads, rows, "Calls"), more)
 
 
 def _hot(document: ShardsPlanDocument) -> Markup | None:
@@ -176,40 +177,40 @@ def _hot(document: ShardsPlanDocument) -> Markup | None:
         return None
     kinds = {"hot-key": "hot key: a split does not help", "hot-shard": "hot shard: a split helps"}
     rows = [
-        _row(
+        (
             one.shard,
-            f"{one.load:g}",
+            amount(one.load),
             kinds.get(one.kind, "by one key or by many: not known"),
-            "" if one.key_load is None else f"{one.key_load:g}",
+            "" if one.key_load is None else amount(one.key_load),
             visible(one.key or one.hash_key or ""),
         )
         for one in document.hot[:MOST_ROWS]
     ]
-    heads = ("Shard", "Load", "Why", "Heaviest key", "Which")
-    return section("hot-shards", intro_of("hot-shards"), table(heads, rows, "Hot shards", "small"))
+    heads = {"Shard": "", "Load": "n", "Why": "", "Heaviest key": "n", "Which": ""}
+    return section("hot-shards", intro_of("hot-shards"), _stacked(heads, rows, "Hot shards"))
 
 
 def _uniform(document: ShardsPlanDocument) -> Markup | None:
     if not document.uniform:
         return None
     rows = [
-        _row(
+        (
             count(one.shards),
             count(one.calls),
             times(one.max_over_mean),
-            f"{one.max_load:g}",
+            amount(one.max_load),
             {True: "under the cap", False: "over the cap", None: ""}[one.within_cap],
             "allowed" if one.within_quota else "not in one update",
         )
         for one in document.uniform
     ]
-    heads = ("Equal shards", "Calls inside", "Fullest over mean", "Fullest", "Cap", "Quota")
-    return section("uniform", intro_of("uniform"), table(heads, rows, "Equal shards", "small"))
+    numbers = dict.fromkeys(("Equal shards", "Calls inside", "Fullest over mean", "Fullest"), "n")
+    return section("uniform", intro_of("uniform"), _stacked({**numbers, "Cap": "", "Quota": ""}, rows, "Equal shards"))
 
 
 def _shards(document: ShardsPlanDocument) -> Markup:
-    rows = [_row(row.id, row.start, row.end, "" if row.load is None else f"{row.load:g}") for row in _after(document)]
-    listed = table(("Shard", "From", "To", "Load"), rows, "Shards afterwards", "small")
+    rows = [(row.id, row.start, row.end, "" if row.load is None else amount(row.load)) for row in _after(document)]
+    listed = _stacked({"Shard": "", "From": "n", "To": "n", "Load": "n"}, rows, "Shards afterwards")
     more = _more(document.after.shards, "shards")
     return section("shards", None, tag("details", tag("summary", "The shards as a table"), listed, more))
 
@@ -229,8 +230,22 @@ def _notes(document: ShardsPlanDocument) -> Markup | None:
     return section("how", None, bullets([sentence(line) for line in (*document.notes, *fixed)]))
 
 
-def _row(first: Child, *cells: Child) -> Markup:
-    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in cells))
+def _stacked(heads: Mapping[str, str], rows: Iterable[Sequence[str]], label: str) -> Markup:
+    """A table whose rows become blocks on a narrow screen, where a hash key alone takes its width; `n` is a number."""
+    shown = [tag("th", name, scope="col", class_=kind or None) for name, kind in heads.items()]
+    made = [
+        tag("tr", *(_cell(n, head, text) for n, (head, text) in enumerate(zip(heads.items(), row, strict=True))))
+        for row in rows
+    ]
+    return table(shown, made, label, "small stacked")
+
+
+def _cell(number: int, head: tuple[str, str], text: str) -> Markup:
+    name, kind = head
+    inner = tag("span", text)
+    if not number:
+        return tag("th", inner, scope="row", class_=kind or None, data_head=name)
+    return tag("td", inner, class_=kind or None, data_head=name)
 
 
 def _more(total: int, what: str) -> Markup | None:

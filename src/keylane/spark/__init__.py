@@ -19,6 +19,7 @@
     writable        records that a topic would not take, and dead letters that it takes
     poison          records without a lane: dead letters, parked keys, or a stop
     kafka_writer    one batch into the lanes of a topic, by writers in Java
+    feed_source     a stream that is read, and one batch that is written, in Python
     streaming       a streaming query that stops between two batches
     blocks          stateful steps on packed blocks, in Java; topic_blocks: a topic as a stream of them
     count_keys      records of each key by window; count_cells: of each home cell by hour

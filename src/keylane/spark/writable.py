@@ -164,3 +164,17 @@ def _as_headers(texts: Mapping[str, Column]) -> Column:
     return F.array(
         *(F.struct(F.lit(f"{DEAD_PREFIX}{name}").alias("key"), text.alias("value")) for name, text in texts.items())
     )
+
+
+#: What is around a record that is packed with its headers as text, at most: lengths, indexes, a checksum, a hash key.
+_PACKED_BYTES: Final = 2048
+
+
+def unpackable(frame: DataFrame, limits: Mapping[str, RecordLimits], topic: str) -> DataFrame:
+    """As `unwritable`, where keys and headers are packed as text, a third longer if they are none."""
+    value = F.coalesce(F.octet_length("keylane_value"), F.lit(0))
+    texts = F.coalesce(F.octet_length("keylane_key"), F.lit(0)) + _headers_size()
+    size = value + texts + F.ceil(texts / 3) + _own_bytes(topic) + _PACKED_BYTES
+    reason = F.when(size > _by_stream(limits, "largest"), F.lit(str(Reason.TOO_LARGE)))
+    reason = reason.when(misread_header("keylane_headers"), F.lit(str(Reason.MALFORMED_HEADER)))
+    return frame.withColumn("reason", F.coalesce("reason", reason))

@@ -10,13 +10,12 @@
     files       files and folders of Parquet, JSON lines and CSV
     folders     a stream as a folder of lanes: the target of `route`
     kafka       clusters, topics, producers
-    kinesis     a contract in boto3
+    kinesis     streams, shards, a contract in boto3
     journal     the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
     checkpoint  what Spark has written down of a query, forced and compared
     profiles    a profile on disk
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
-    atomic      hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
-    atomic writes, locks, and which process a pid is
+    atomic      atomic writes, locks, and which process a pid is
     broker      a real Kafka on this machine, for development and tests
     jars        pinned Java archives, and how they are fetched
     config      what keylane.toml and KEYLANE_* configure, each value with its source

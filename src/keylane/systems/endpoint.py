@@ -54,11 +54,15 @@ _BROKER: Final = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a stream is: the system, whom to contact there (brokers, a region, nothing for files), and its name."""
+    """Where a stream is: the system, whom to contact there (brokers, a region, nothing for files), and its name.
+
+    `query` is what else is needed to reach it, as written: the endpoint of a service that is not at its usual one.
+    """
 
     system: str
     authority: str
     name: str
+    query: str = ""
 
     @property
     def is_path(self) -> bool:
@@ -66,7 +70,8 @@ class Address:
         return self.system == PATHS
 
     def __str__(self) -> str:
-        return f"{self.system}://{self.authority}/{self.name}" if self.authority else self.name
+        more = f"?{self.query}" if self.query else ""
+        return f"{self.system}://{self.authority}/{self.name}{more}" if self.authority else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +122,8 @@ class StreamOptions:
 class System:
     """A system as the registry knows it.
 
-    `form` is how its addresses look, for errors and help. `rest` matches what follows `scheme://`, in two groups:
-    authority and name. `endpoint` is `module:class`, imported when the first such address is opened.
+    `form` is how its addresses look, for errors and help. `rest` matches what follows `scheme://`, in two groups or
+    three: authority, name and query. `endpoint` is `module:class`, imported when the first such address is opened.
     """
 
     scheme: str
@@ -156,7 +161,7 @@ register(
     System(
         "kinesis",
         "kinesis://region/stream",
-        re.compile(r"([a-z]{2}(?:-[a-z]+)+-[0-9]+)/([A-Za-z0-9._-]{1,128})"),
+        re.compile(r"([a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2})/([A-Za-z0-9._-]{1,128})(?:\?([!-~]{1,300}))?"),
         "keylane.systems.kinesis.endpoint:KinesisEndpoint",
     )
 )
@@ -202,7 +207,7 @@ def parse_address(text: str) -> Address:
     """Read an address; `str` of the result gives it back. `kafka:topic` is one of the configured brokers.
 
     >>> parse_address("kafka://broker:9092/payments")
-    Address(system='kafka', authority='broker:9092', name='payments')
+    Address(system='kafka', authority='broker:9092', name='payments', query='')
     >>> str(parse_address("data/day1"))
     'data/day1'
     """
@@ -224,7 +229,7 @@ def parse_address(text: str) -> Address:
     parts = system.rest.fullmatch(rest)
     if parts is None:
         raise UsageError.of(f"not a {scheme} address", got=text, allowed=system.form)
-    return Address(scheme, parts[1], parts[2])
+    return Address(scheme, *(part or "" for part in parts.groups()))
 
 
 def forms() -> str:
@@ -276,6 +281,9 @@ class Endpoint:
 
     #: Whether a stream has lanes of its own before a record is in it; otherwise a route makes them as it writes.
     own_lanes: ClassVar[bool] = False
+
+    #: Whether a session of Spark needs a connector of the system's own.
+    connector: ClassVar[bool] = False
 
     def __init__(self, address: Address, options: StreamOptions) -> None:
         self.address = address

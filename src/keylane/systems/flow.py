@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from keylane.contract.model import Contract
     from keylane.router import Router
     from keylane.spark.messages import Messages
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.systems.atomic import Lock
+    from keylane.systems.endpoint import Endpoint
     from keylane.systems.folders.folder import Counts, TakenFile
 
 
@@ -39,6 +41,18 @@ def check_every(text: str) -> None:
     """Refuse an interval of a following route that is none."""
     if not _EVERY.fullmatch(text):
         raise UsageError.of("not a length of time", got=text, allowed="a number and a unit: 500 milliseconds, 1 minute")
+
+
+#: Encodings whose keys are the bytes of the record's own key.
+TEXT_KEYS: Final = frozenset({"utf8", "raw", "uuid"})
+
+
+def check_key_column(contract: Contract, target: Endpoint) -> None:
+    """Refuse messages as rows where their own key is a number: it would be two columns of one name."""
+    key = contract.spec.key
+    numbers = {name for name, how in zip(key.fields, key.encodings, strict=True) if how not in TEXT_KEYS}
+    if "key" in numbers and not target.messages:
+        raise UsageError.of("a numeric key cannot be both a column and the record's key", hint="--to a topic")
 
 
 @dataclass(frozen=True, slots=True)

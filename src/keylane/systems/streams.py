@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from keylane.contract.fields import FieldSpec
     from keylane.errors import KeylaneError
     from keylane.history.verdict import Unproven
+    from keylane.placement.ranges import KeySpace
     from keylane.systems.folders.folder import Counts, TakenFile
 
     #: Reads these columns of a part. Of a `Stream` those of `POSITIONS` come first, then the fields that there are; a
@@ -144,7 +145,8 @@ class Stream:
     """A stream: its metadata and its parts; no record of it has been read.
 
     `order` are the sources of a target in the order in which it took them, as far as a record's order goes across
-    sources; None where each source has an order of its own, as partitions do. `taken` are the sources that a target
+    sources; None where each source has an order of its own, as partitions do. Of a source they are its own parts, where
+    records of a key go on from one to the next, as from a shard to its children. `taken` are the sources that a target
     took, where it records them, and `claimed` are its own counts. `kind` and `every_name` select the
     files of a folder. `begins` is the first position that is still there of a source with retention.
     `excused` are reasons of dead letters that cannot be checked against their records. `remarks` are what a
@@ -157,6 +159,7 @@ class Stream:
     `as_messages` is whether it holds records as messages, otherwise `schema` are their columns. `source_id` is what
     the source's system knew it by when it was routed; nothing where that is not known. `csv_null` are the texts of a
     cell of CSV that stood for null, and `delimiter` was between cells.
+    `key_space` are the lanes of a target as ranges, where they need not be equal.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -187,6 +190,7 @@ class Stream:
     delimiter: str = ","
     schema: pa.Schema | None = None
     strays: tuple[str, ...] = ()
+    key_space: KeySpace | None = None
     values: str = "this system does not give the contents of its records"
 
     @property

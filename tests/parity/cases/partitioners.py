@@ -8,11 +8,14 @@ from tests.parity.cases.case import Case, key, of
 
 from keylane.contract.names import PARTITIONERS
 from keylane.contract.partitioners import FACTS
+from keylane.contract.shards import SPACE
 from keylane.hashing.md5 import md5_128
-from keylane.placement.ranges import SPACE, KeySpace
+from keylane.placement.ranges import KeySpace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tests.parity.cases.case import Spec
 
 TEXTS = [
     *("", None, "a", "abc", "abcd", "TT0124", "polygenelubricants", "1468509572224", "merchant_000042", "x" * 37),
@@ -60,9 +63,9 @@ SHARDS = {
 SHARDS["100000 shards"] = Case({"partitioner": "kinesis-md5", "lanes": 100_000}, of(["a", "b", "Zoë", "", None]))
 
 
-def uneven(count: int, *, at: Sequence[str] = (), turn: int = 0) -> KeySpace:
-    """A layout of so many shards, wide and narrow; one begins at the digest of each key in `at`, the next after it."""
-    edges = {md5_128(text.encode()) + step for text in at for step in (0, 1)}
+def uneven(count: int, *, at: Sequence[str] = (), turn: int = 0, width: int = 1) -> KeySpace:
+    """A layout of so many shards, wide and narrow; one begins at the digest of each key in `at`, `width` wide."""
+    edges = {md5_128(text.encode()) + step for text in at for step in (0, width)}
     edges |= {SPACE * (i + turn) ** 2 // (count + turn) ** 2 for i in range(1, count - len(edges))}
     starts = (0, *sorted(edges))
     ends = (*(start - 1 for start in starts[1:]), SPACE - 1)
@@ -81,4 +84,52 @@ UNEVEN = {
 UNEVEN["as many live shards as there are"] = Case({**MD5, "lanes": "live"}, of(DIGITS), key_space=uneven(11))
 UNEVEN["uneven shards of a client that folds"] = Case({"lanes": 11}, of([*DIGITS, None]), key_space=uneven(11))
 
-CASES = {**_every(), **LONG_KEYS, **SHARDS, **UNEVEN}
+#: Two texts of one MD5 (published by Marc Stevens): keys that only their bytes distinguish.
+TWINS = [f"TEXTCOLLBYfGiJUETHQ4h{letter}cKSMd5zYpgqf1YRDhkmxHkhPWptrkoyz28wnI9V0aHeAuaKnak" for letter in "AE"]
+
+
+def explicit(names: Sequence[str], space: KeySpace) -> dict[str, str]:
+    """A hash key for each account: on and beside every boundary, at both ends, and where other accounts' MD5s are."""
+    edges = [start - step for start in space.starts for step in (0, 1) if start >= step]
+    edges += [SPACE - 1, *(md5_128(f"{name}?".encode()) for name in names)]
+    return {name: str(edges[n * 7919 % len(edges)]) for n, name in enumerate(names)}
+
+
+def sharded(space: KeySpace | int, names: Sequence[str], **more: Any) -> Spec:
+    """The spec of a contract that has this layout and a hash key for each of these accounts."""
+    shards: Spec = {}
+    if isinstance(space, KeySpace):
+        ends = [space.range_of(n) for n in range(len(space))]
+        rows = zip(space.ids, ends, strict=True)
+        shards["layout"] = [{"id": id_, "start": str(start), "end": str(end)} for id_, (start, end) in rows]
+    known = space if isinstance(space, KeySpace) else KeySpace.equal(space)
+    if names:
+        shards["hash_keys"] = explicit(names, known)
+    return {**MD5, "lanes": len(known), "shards": shards, **more}
+
+
+MIXED = of([*DIGITS, *TWINS, "Zoë", "", None])
+#: Shards and hash keys that the contract itself has; of the twins one has a hash key, in the last case both.
+CONTRACTED = {
+    "a layout of the contract": Case(sharded(uneven(17, at=["7", "8"], width=2), []), MIXED),
+    "few hash keys of the contract": Case(
+        sharded(uneven(17, at=["7"], width=2), ["7", "8", "9", "Zoë", TWINS[0]]), MIXED
+    ),
+    "hash keys over equal shards": Case(sharded(7, [*DIGITS[:40], TWINS[1]]), MIXED),
+    "many hash keys of the contract": Case(
+        sharded(uneven(64, at=DIGITS[:9], width=2), [*DIGITS[::2], TWINS[0]]), MIXED
+    ),
+    "hash keys of both twins": Case(sharded(uneven(601, at=DIGITS, width=2), [*DIGITS[:90], *TWINS]), MIXED),
+    "hash keys beside a hot key": Case(
+        sharded(uneven(17), DIGITS[2:99], hot_keys=[{"keys": ["0", "1"], "pin": {"lanes": [3, 16]}}]),
+        MIXED,
+        alone=True,
+    ),
+    "hash keys with a window": Case(
+        sharded(uneven(17), DIGITS[:99], **key(window={"field": "t", "size": "1h"})),
+        {**of(DIGITS[:120]), **of([3_600_000 * n for n in range(120)], name="t")},
+    ),
+    "hash keys, empty keys hashed": Case(sharded(uneven(17), DIGITS[:99], **key(on_empty="hash")), MIXED),
+}
+
+CASES = {**_every(), **LONG_KEYS, **SHARDS, **UNEVEN, **CONTRACTED}

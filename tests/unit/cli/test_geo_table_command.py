@@ -63,6 +63,36 @@ def test_without_a_radius_the_copies_for_a_kilometre_are_reported(run: Run) -> N
     assert any("--radius 1000 makes a table for it" in note for note in document["notes"])
 
 
+def test_copies_that_nobody_asked_for_are_not_shown(run: Run, tmp_path: Path) -> None:
+    _, out, _ = run("rides.parquet", "-n", 8, "--report", "a.html")
+    (head,) = (line for line in out.splitlines() if line.startswith("STRATEGY"))
+    assert head.split() == ["STRATEGY", "CV", "WORST", "HOUR", "CV"]
+    assert "do the work of" not in out
+    assert out.splitlines()[-1] == "page: a.html"
+    assert "Lanes per request" not in (tmp_path / "a.html").read_text()
+    _, out, _ = run("rides.parquet", "-n", 8, "--radius", 1000, "--report", "b.html")
+    (head,) = (line for line in out.splitlines() if line.startswith("STRATEGY"))
+    assert head.split()[1:4] == ["COPIES", "TOTAL", "WORK"], "the twin: with a radius they decide"
+    assert "Lanes per request" in (tmp_path / "b.html").read_text()
+
+
+def test_a_new_contract_is_of_the_stream_that_the_source_is_named_after(run: Run, tmp_path: Path) -> None:
+    assert run("rides.parquet", "-n", 8, "--write", "a.yaml")[0] == 0
+    assert load_contract(tmp_path / "a.yaml").spec.streams == ("rides",)
+    assert run("rides.parquet", "-n", 8, "--write", "b.yaml", "--stream", "pings", "--stream", "asks")[0] == 0
+    assert load_contract(tmp_path / "b.yaml").spec.streams == ("pings", "asks")
+
+
+def test_both_columns_may_be_named_at_once(run: Run, tmp_path: Path) -> None:
+    renamed = parquet.read_table(tmp_path / "rides.parquet").rename_columns(["north", "east"])
+    parquet.write_table(renamed, tmp_path / "named.parquet")
+    assert run("named.parquet", "-n", 8, "--place", "north,east", "--write", "a.yaml")[0] == 0
+    assert load_contract(tmp_path / "a.yaml").spec.key.fields == ("north", "east")
+    assert run("named.parquet", "-n", 8, "--place", "east", "--write", "b.yaml")[0] == 2
+    code, _, err = run("named.parquet", "-n", 8, "--place", "north,east", "--lat", "north")
+    assert (code, "hint: leave one of them out" in err) == (2, True)
+
+
 def test_a_limit_that_is_not_kept_writes_nothing_and_ends_with_4(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("rides.parquet", "-n", 24, "--radius", 1000, "--copies", 1.5, "--write", "no.yaml")
     assert code == 4

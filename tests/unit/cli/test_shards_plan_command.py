@@ -274,3 +274,27 @@ def test_the_planned_layout_is_written_and_can_be_planned_to(run: Run, tmp_path:
     assert all(call["at"] in page for call in found["calls"])
     assert planned(run, 0, "--layout", out, "--cap", 5)["calls"] == []
     assert run("shards", "plan", "--layout", file, "--cap", 5, "--write", out)[0] == 2
+
+
+def test_the_answer_says_whether_the_cap_is_kept(run: Run, tmp_path: Path) -> None:
+    even = layout_file(tmp_path / "a.json", [14_970.5, 800, 1_200.25, 300, 90, 4_000, 60, 700])
+    code, out, err = run("shards", "plan", "--layout", even, "--cap", 2_000, "--report", tmp_path / "p.html")
+    assert code == 3, err
+    assert "the cap is kept: no shard carries more than 2,000" in out
+    assert "14,970.5 (5.41× the mean) before" in out
+    assert "one uniform update is from 4 to 16 shards" in out
+    assert out.splitlines()[-1] == f"page: {tmp_path / 'p.html'}"
+    assert "e+" not in out + (tmp_path / "p.html").read_text().partition("<script")[0]
+    (tmp_path / "load.csv").write_text(f"hash_key,load\n5,9000\n{2**127},10\n")
+    code, out, _ = run("shards", "plan", "--layout", even, "--cap", 2_000, "--load", tmp_path / "load.csv")
+    assert code == 4
+    assert "the cap is kept" not in out, "the twin: a key over the cap by itself"
+
+
+def test_every_cell_of_the_page_names_its_column_for_narrow_screens(run: Run, tmp_path: Path) -> None:
+    layout = layout_file(tmp_path / "a.json", [900, 120, 80, 60])
+    assert run("shards", "plan", "--layout", layout, "--cap", 500, "--report", tmp_path / "p.html")[0] == 3
+    page = (tmp_path / "p.html").read_text()
+    heads = ["Step", "Call", "Of", "At", "Makes", "Shards then"]
+    (row,) = (row for row in page.split("<tr>") if "SplitShard</span>" in row)
+    assert [cell.partition('"')[0] for cell in row.split('data-head="')[1:]] == heads

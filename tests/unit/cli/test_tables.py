@@ -144,6 +144,24 @@ def test_columns_of_one_width_give_way_alike_and_break_no_word() -> None:
     assert left == set(cells["client"].split())
 
 
+NAMES = {
+    "shard": "shardId-000000000000",
+    "at": "5316911988456908841515204097209270272",
+    "makes": "shardId-000000000008, " * 2,
+}
+
+
+@pytest.mark.parametrize("width", [30, 80, 100, 120])
+def test_names_that_are_copied_are_left_out_rather_than_broken(width: int) -> None:
+    columns = ("shard", "at", "makes")
+    lines = shown(Section(columns, [NAMES], unbroken=columns), width=width)
+    words = {word for line in lines[1:] if not line.startswith("(") for word in line.split()}
+    assert words <= {word for text in NAMES.values() for word in text.split()}
+    assert NAMES["shard"] in words
+    broken = shown(Section(columns, [NAMES]), width=50)
+    assert not any(NAMES["at"] in line for line in broken), "the twin: without the mark a word gives way"
+
+
 def test_twin_a_word_is_broken_where_nothing_else_fits() -> None:
     lines = shown(Section(("client", "set"), [{"client": "x" * 60, "set": "y" * 60}]), width=50)
     assert max(map(len, lines)) <= 50

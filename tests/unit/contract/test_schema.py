@@ -47,6 +47,11 @@ GOOD: dict[str, tuple[str, Any]] = {
     ),
     "table": ("spec.table", {"values": {"a": 1, "b": [2, 3]}, "ranges": [{"from": "m", "below": "n", "lane": 1}]}),
     "expect": ("spec.expect", {"max_over_mean": 1, "max_key_share": 0.5, "min_distinct_keys": 10**12}),
+    "shards in files": ("spec.shards", {"layout": "today.json", "hash_keys": "accounts.csv"}),
+    "shards": (
+        "spec.shards",
+        {"layout": [{"id": "a", "start": "0", "end": str(2**128 - 1)}], "hash_keys": {"acme": str(2**127)}},
+    ),
     "golden": ("spec.golden", [{"key": "a", "lane": 1}, {"record": {"a": 1}, "lane": 0, "lanes": 1, "stream": "x"}]),
 }
 
@@ -92,6 +97,12 @@ BAD: dict[str, tuple[str, Any]] = {
     "a table otherwise": ("spec.table", {"values": {"a": 1}, "otherwise": "drop"}),
     "a range with Python's name": ("spec.table", {"ranges": [{"from_": "a", "lane": 1}]}),
     "a range without a lane": ("spec.table", {"ranges": [{"from": "a"}]}),
+    "a shard that starts at a number": ("spec.shards", {"layout": [{"id": "a", "start": 0, "end": "9"}]}),
+    "a shard without an end": ("spec.shards", {"layout": [{"id": "a", "start": "0"}]}),
+    "no shard": ("spec.shards", {"layout": []}),
+    "a hash key that is a number": ("spec.shards", {"hash_keys": {"acme": 7}}),
+    "a hash key with a leading zero": ("spec.shards", {"hash_keys": {"acme": "007"}}),
+    "a hash key of 40 digits": ("spec.shards", {"hash_keys": {"acme": "1" * 40}}),
     "a share above one": ("spec.expect", {"max_key_share": 1.1}),
     "a share of nothing": ("spec.expect", {"max_key_share": 0}),
     "a mean as text": ("spec.expect", {"max_over_mean": "1.3"}),
@@ -186,7 +197,7 @@ def test_the_older_draft_puts_no_rule_beside_a_reference() -> None:
 @pytest.mark.parametrize("draft", VALIDATORS)
 def test_every_object_of_the_schema_refuses_unknown_fields(draft: str) -> None:
     fixed = [node for node in nodes(MAKERS[draft]()) if node.get("type") == "object" and "properties" in node]
-    assert len(fixed) == 15
+    assert len(fixed) == 17
     assert all(node["additionalProperties"] is False for node in fixed)
 
 

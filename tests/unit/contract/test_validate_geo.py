@@ -53,7 +53,7 @@ CONTRADICTIONS = {
     "a place of one field": (
         "key: {fields: [at], encoding: place}\n" + GEO,
         "spec.key.fields",
-        "got ['at']; allowed: [latitude, longitude]",
+        "got at; allowed: [latitude, longitude]",
         PLACE + GEO,
     ),
     "a place of three fields": (
@@ -65,7 +65,7 @@ CONTRADICTIONS = {
     "a place beside another encoding": (
         "key: {fields: [lat, lng], encoding: [place, utf8]}\n" + GEO,
         "spec.key.encoding",
-        "got ['place', 'utf8']; allowed: encoding: place",
+        "got place, utf8; allowed: encoding: place",
         "key: {fields: [lat, lng], encoding: [place, place]}\n" + GEO,
     ),
     "a place that is joined": (
@@ -78,7 +78,7 @@ CONTRADICTIONS = {
     "lanes by place for two cells": (
         "key: {fields: [a, b], encoding: h3}\n" + GEO,
         "spec.key.fields",
-        "got ['a', 'b']",
+        "got a, b",
         CELL + GEO,
     ),
     "a window": (
@@ -192,7 +192,7 @@ CONTRADICTIONS = {
     "a golden place of two values": (
         PLACE + GEO + "\ngolden: [{key: [8929b6d357bffff, 3], lane: 1}]",
         "spec.golden[0].key",
-        "got 2 value(s); allowed: 1",
+        "got 2 values; allowed: 1",
         PLACE + GEO + "\ngolden: [{key: 8929b6d357bffff, lane: 1}]",
     ),
     "a float that is no place": (

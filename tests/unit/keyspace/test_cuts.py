@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from keylane.contract.shards import SPACE
 from keylane.errors import UsageError
 from keylane.keyspace import cuts
 from keylane.keyspace.cuts import at_most, even_cuts, fewest_calls, greedy_cuts
-from keylane.keyspace.hash_keys import SPACE
 from keylane.keyspace.layout import Shard, ShardLayout, layout_of, new_layout
 from keylane.keyspace.load import LoadCurve, from_layout, from_points
 from keylane.keyspace.reshard import difference

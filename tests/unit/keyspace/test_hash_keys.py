@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from keylane.contract.shards import hash_key_problem
 from keylane.errors import UsageError
-from keylane.keyspace.hash_keys import at_share, checked_partition_key, hash_key, hash_key_of, hash_key_problem, small
+from keylane.keyspace.hash_keys import at_share, checked_partition_key, hash_key, hash_key_of, small
 
 LAST = 340282366920938463463374607431768211455
 

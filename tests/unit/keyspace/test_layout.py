@@ -36,7 +36,8 @@ def test_a_new_stream_has_equal_shards_and_the_last_takes_the_rest(count: int) -
 def test_a_split_closes_the_parent_and_opens_two() -> None:
     layout = new_layout(2).split("shardId-000000000000", 2**126)
     assert ranges(layout) == [("02", 0, 2**126 - 1), ("03", 2**126, 2**127 - 1), ("01", 2**127, LAST)]
-    assert [shard.id[-2:] for shard in layout.children_of("shardId-000000000000")] == ["02", "03"]
+    children = [shard.id[-2:] for shard in layout.shards if "shardId-000000000000" in shard.parents]
+    assert children == ["02", "03"]
     assert layout.named("shardId-000000000000").closed
     assert list(layout_problems(layout)) == []
     for again in ("shardId-000000000000", "none"):
@@ -141,4 +142,4 @@ def test_the_key_space_of_a_layout_places_by_its_open_shards() -> None:
     layout = new_layout(2).split("shardId-000000000001", 3 * 2**126)
     space = layout.key_space
     assert [space.lane_of(key) for key in (2**127 - 1, 2**127, 3 * 2**126 - 1, 3 * 2**126, LAST)] == [0, 1, 1, 2, 2]
-    assert [layout.shard_at(key).id for key in (0, LAST)] == [space.ids[0], space.ids[2]]
+    assert space.ids == tuple(shard.id for shard in layout.open)

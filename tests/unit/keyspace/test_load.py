@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keylane.errors import UsageError
-from keylane.keyspace.layout import Shard, layout_of, new_layout
-from keylane.keyspace.load import from_halves, from_layout, from_points
+from keylane.keyspace.layout import Shard, layout_from_json, layout_of, layout_to_json, new_layout
+from keylane.keyspace.load import ROUNDING, from_halves, from_layout, from_points
 
 LAST = 2**128 - 1
 
@@ -50,3 +55,28 @@ def test_halves_are_the_same_keys() -> None:
 def test_a_layout_without_loads_has_no_curve() -> None:
     with pytest.raises(UsageError):
         from_layout(new_layout(2))
+
+
+@given(
+    st.lists(st.floats(0.1, 1e6), min_size=1, max_size=12),
+    st.floats(0.05, 20),
+)
+def test_cuts_that_reach_as_far_as_the_cap_keep_it_when_they_are_measured(loads: list[float], part: float) -> None:
+    """A load that is even inside a shard is cut at fractions: what is measured again may be off by a rounding."""
+    layout = layout_from_json(json.dumps({"shards": shards(loads)}))
+    load, cap = from_layout(layout), part * max(loads) / 3
+    start, pieces = 0, list[float]()
+    while start < 1 << 128 and len(pieces) < 200:
+        end = load.furthest(start, cap)
+        pieces.append(load.between(start, min(end, 1 << 128)))
+        start = max(end, start + 1)
+    assert max(pieces) <= cap * (1 + ROUNDING)
+    assert not all(piece <= cap * 0.5 for piece in pieces[:-1]) or len(pieces) == 1, "the twin: cuts are no shorter"
+
+
+def shards(loads: list[float]) -> list[dict[str, Any]]:
+    document = layout_to_json(new_layout(len(loads)))
+    for shard, load in zip(document["shards"], loads, strict=True):
+        shard["load"] = load
+    found: list[dict[str, Any]] = document["shards"]
+    return found

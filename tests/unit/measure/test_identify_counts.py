@@ -123,7 +123,7 @@ def test_a_pinned_key_is_told_from_a_writer() -> None:
     lanes = [(lane("hot", 12) + 1) % 12] * 9_000 + [lane(key, 12) for key in KEYS[:1_000]]
     found = ask(keys, lanes)
     assert [round(writer.share, 3) for writer in found.writers] == [0.1, 0.9]
-    assert any("of 1 key(s)" in note for note in found.notes)
+    assert any("of 1 key:" in note for note in found.notes)
 
 
 def test_rows_without_a_lane_are_left_out_and_counted() -> None:
@@ -132,7 +132,7 @@ def test_rows_without_a_lane_are_left_out_and_counted() -> None:
     )
     found = identify([batch])
     assert found.verdict == "one-writer"
-    assert any("1 row(s) without a lane" in note for note in found.notes)
+    assert any("1 row without a lane" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("width", [4, 8], ids=["int32be", "int64be"])

@@ -110,6 +110,26 @@ def test_one_stray_row_is_noted_and_makes_no_second_writer(merchants: list[str],
     assert any("about 1 stray row" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("keys", "odd", "verdict"),
+    [
+        pytest.param(200, 2, "one-writer", id="two of two hundred, as placeholders of null and empty keys"),
+        pytest.param(2_000, 29, "one-writer", id="few rows"),
+        pytest.param(2_000, 31, "mixed", id="as many as show a rule"),
+        pytest.param(200, 11, "mixed", id="few rows, but a twentieth of the data"),
+    ],
+)
+def test_a_few_odd_rows_are_no_second_writer(
+    keys: int, odd: int, verdict: str, merchants: list[str], lanes_by: Lanes, batch: Batch
+) -> None:
+    some = merchants[:keys]
+    at = lanes_by(JAVA, some, 12)
+    at[:odd] = (at[:odd] + 1) % 12
+    found = identify([batch(some, at)], 12)
+    assert (found.verdict, found.unexplained_rows) == (verdict, odd)
+    assert (None in found_shares(found)) == (verdict == "mixed")
+
+
 def test_rows_that_no_rule_explains_are_a_writer_without_a_name(
     merchants: list[str], lanes_by: Lanes, batch: Batch
 ) -> None:

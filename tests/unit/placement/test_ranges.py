@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from keylane.contract.shards import SPACE
 from keylane.errors import KeylaneError, LaneCountError, UnknownNameError, UsageError
-from keylane.placement.ranges import SPACE, KeySpace, range_lane, range_lanes, range_start
+from keylane.placement.ranges import KeySpace, range_lane, range_lanes, range_start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -275,6 +275,32 @@ def test_of_candidates_within_the_noise_the_one_that_moves_least_and_names_fewes
     assert choose([better, pin], Constraints()).chosen is better
 
 
+def test_of_candidates_that_ask_for_as_much_the_higher_score_is_taken() -> None:
+    pin = judged(candidate("pin", 0.182, 0.19, keys=1), 0.08)
+    table = judged(candidate("table", 0.178, 0.16, keys=1), 0.08)
+    assert choose([pin, table], Constraints()).chosen is table
+    named = judged(candidate("table", 0.178, 0.16, keys=2), 0.08)  # the twin: one name more
+    assert choose([pin, named], Constraints()).chosen is pin
+
+
+def test_what_comes_to_todays_contract_is_no_change_and_has_to_be_beaten_too() -> None:
+    """Today's contract was fitted on the records that it is counted on; its twin was scored on others."""
+    today, fresh = judged(candidate("today", 0.20, 0.20)), candidate("pin", 0.17, 0.17, keys=1)
+    again = replace(judged(fresh), against_today="identical")
+    other = judged(candidate("table", 0.168, 0.168, keys=3), 0.1)
+    assert choose([again, other], Constraints(), today).chosen is today
+    assert choose([other], Constraints(), today).chosen is other
+    clear = judged(candidate("table", 0.15, 0.15, keys=3), 0.1)
+    assert choose([again, clear], Constraints(), today).chosen is clear
+
+
+def test_a_candidate_that_moves_no_key_is_the_same_as_today() -> None:
+    today, none, some = candidate("today", 0.2, 0.2), MovedShares(0.0, 0.0), MovedShares(0.01, 0.0)
+    assert compared(candidate("hash", 0.2, 0.2), today, none) == "identical"
+    assert compared(candidate("hash", 0.2, 0.2), today, some) == "same"
+    assert compared(candidate("hash", 0.2, 0.2, lanes=24), today, none) != "identical"
+
+
 def test_what_asks_for_more_must_beat_all_that_asks_for_less() -> None:
     """857 pins that are tied with the best, and no better than the plain hash, are not taken."""
     plain = judged(candidate("hash", 0.1665, 0.159), 0.72)

@@ -318,7 +318,7 @@ def session_for(
     """
     given, addresses = work.given, (work.drivers.address, work.riders.address, work.target)
     endpoints = [open_endpoint(address, given.kafka) for address in addresses]
-    chosen = next((endpoint for endpoint in endpoints if endpoint.messages), endpoints[0])
+    chosen = next((endpoint for endpoint in endpoints if endpoint.connector), endpoints[0])
     return chosen.session(RunContext(spark, given.master, given.conf if conf is None else conf, say=say))
 
 

@@ -54,7 +54,6 @@ class ReadColumns:
             self.readers[own] = reader, fields
         reader, fields = self.readers[own]
         assert part.lane is not None
-        assert part.end is not None
         for chunk in reader.chunks(part.name, part.lane, part.start, part.end):
             read, unread = _read(fields, chunk)
             known = {**_placed(chunk, part.lane), **read}

@@ -6,9 +6,9 @@ What each ability does is in a module of its own, which is imported when it is a
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
-from keylane.errors import DataError, TargetError, UsageError
+from keylane.errors import DataError, TargetError
 from keylane.numbers import plural
 from keylane.systems.endpoint import Endpoint, Outlook
 
@@ -30,15 +30,13 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.values import TopicFields
     from keylane.systems.streams import Description, Stream
 
-#: Encodings whose keys are the bytes of the record's own key.
-TEXT_KEYS: Final = frozenset({"utf8", "raw", "uuid"})
-
 
 class KafkaEndpoint(Endpoint):
     """A topic of a cluster."""
 
     messages: ClassVar[bool] = True
     own_lanes: ClassVar[bool] = True
+    connector: ClassVar[bool] = True
 
     @cached_property
     def access(self) -> KafkaAccess:
@@ -105,14 +103,10 @@ class KafkaEndpoint(Endpoint):
 
     def check_source(self, contract: Contract, target: Endpoint) -> None:
         """Refuse a topic that is not there: Spark reports it late, and in Java's words."""
+        from keylane.systems.flow import check_key_column
         from keylane.systems.kafka.cluster import open_cluster
 
-        if not target.messages:
-            key = contract.spec.key
-            numbers = {name for name, how in zip(key.fields, key.encodings, strict=True) if how not in TEXT_KEYS}
-            if "key" in numbers:
-                what = "a numeric key cannot be both a column and the record's key"
-                raise UsageError.of(what, hint="--to a topic")
+        check_key_column(contract, target)
         with open_cluster(self.access) as cluster:
             if not cluster.lanes([self.address.name])[self.address.name]:
                 raise DataError.of(f"no such topic at {self.address.authority}", got=self.address.name)

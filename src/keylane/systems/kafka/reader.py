@@ -69,7 +69,7 @@ class RecordChunk:
     `lengths` are those of the values, `sources` is the source header of each record, `writers` the index of its writer
     among the reader's, `reasons` why it is a dead letter. `stamps` are times that producers gave, and `own` are the
     headers of a record, without those that its last route wrote. `cut` are dead letters of which something was left
-    out.
+    out. `lanes` are those of the records, where a part has not one for all.
     """
 
     offsets: list[int] = field(default_factory=list)
@@ -83,6 +83,7 @@ class RecordChunk:
     stamps: list[int | None] = field(default_factory=list)
     own: list[list[tuple[str, bytes]] | None] = field(default_factory=list)
     cut: list[bool] = field(default_factory=list)
+    lanes: list[int] = field(default_factory=list)
     weight: int = 0
 
     def __len__(self) -> int:
@@ -116,8 +117,11 @@ class TopicReader:
         """The kinds of time that are of the record: in a target not the one that the broker set when it came."""
         return (_CREATED,) if self.headers else (_CREATED, _APPENDED)
 
-    def chunks(self, topic: str, lane: int, start: int, end: int, *, dead: bool = False) -> Iterator[RecordChunk]:
+    def chunks(
+        self, topic: str, lane: int, start: int, end: int | None, *, dead: bool = False
+    ) -> Iterator[RecordChunk]:
         """The records of a partition from one offset up to another; of dead letters their reasons, too."""
+        assert end is not None
         if start >= end:
             return
         consumer, chunk = self._assigned(topic, lane, start), RecordChunk()

@@ -372,4 +372,4 @@ def state_name(contract: str, target: str) -> str:
     'payments-b1_9092_b2_9092_payments.tx-ada36d33'
     """
     digest = hashlib.sha256(f"{contract}\0{target}".encode()).hexdigest()[:8]
-    return f"{contract}-{re.sub(r'[^A-Za-z0-9._-]+', '_', target.removeprefix('kafka://'))}"[:190] + f"-{digest}"
+    return f"{contract}-{re.sub(r'[^A-Za-z0-9._-]+', '_', re.sub('^[a-z]+://', '', target))}"[:190] + f"-{digest}"

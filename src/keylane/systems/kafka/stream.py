@@ -88,15 +88,15 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
     """The topic that records were put in, with the tiers of the contract and the dead letters."""
     from_messages = source.messages
     access = kafka_access(address.authority, options.properties)
-    begun = _begun(address, options)
-    streams = _streams(address.name, contract)
+    begun = begun_in(address, options)
+    streams = streams_of(address.name, contract)
     with open_cluster(access) as cluster:
         ranges = {topic: _offset_ranges(cluster, topic, TargetError) for topic in streams}
         dead = _dead(cluster, address, options)
     # After the ends were asked for: no batch can have been written before them and planned after this.
     if begun is not None:
-        _refuse_unfinished(Path(options.state or ""), begun[1])
-    fields = _fields(contract, options, from_messages=from_messages)
+        refuse_unfinished(Path(options.state or ""), begun[1])
+    fields = fields_in_target(contract, options, from_messages=from_messages)
     parts = [
         part
         for topic, lanes in ranges.items()
@@ -114,7 +114,7 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
         tuple(parts),
         read,
         lanes={streams[topic]: len(lanes) for topic, lanes in ranges.items()},
-        excused=_excused(fields, from_messages=from_messages),
+        excused=excused_in(fields, from_messages=from_messages),
         remarks=tuple(remark for topic, lanes in [*ranges.items(), dead] for remark in _gone(topic, lanes)),
         unproven=tuple(Unproven("duplicated", None, why, "verify again when it has ended") for why in open_lanes),
         keys=True,
@@ -123,10 +123,10 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
         as_messages=True,
         values="" if options.values else LEFT_OUT,
     )
-    return stream if begun is None else _as_begun(stream, Path(options.state or ""), *begun, streams)
+    return stream if begun is None else as_begun(stream, Path(options.state or ""), *begun, streams)
 
 
-def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
+def streams_of(topic: str, contract: Contract | None) -> dict[str, str]:
     """Topics, and what the contract calls them: a tier is called as its topic, the stream may be called otherwise."""
     if contract is None:
         return {topic: topic}
@@ -134,7 +134,7 @@ def _streams(topic: str, contract: Contract | None) -> dict[str, str]:
     return {topic: topic if topic in contract.spec.streams else contract.spec.streams[0], **tiers}
 
 
-def _fields(contract: Contract | None, options: StreamOptions, *, from_messages: bool) -> TopicFields:
+def fields_in_target(contract: Contract | None, options: StreamOptions, *, from_messages: bool) -> TopicFields:
     """What is read of a target's records. Those that were not messages have the routing key, unless --value is given.
 
     An ancestor does not determine the lane of a cell, so lanes by location are always read from the value.
@@ -146,7 +146,7 @@ def _fields(contract: Contract | None, options: StreamOptions, *, from_messages:
     return fields_for(spec, options)
 
 
-def _excused(fields: TopicFields, *, from_messages: bool) -> frozenset[str]:
+def excused_in(fields: TopicFields, *, from_messages: bool) -> frozenset[str]:
     """Whether a line or a value was readable cannot be decided here as the route did; a key always is."""
     whole = not from_messages or fields.spec.of_value
     return NOT_OF_CONTRACT | {Reason.MALFORMED_RECORD} if whole else NOT_OF_CONTRACT
@@ -184,7 +184,7 @@ def _open(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
         yield f"a transaction is open in {waiting} lane(s) of {topic}: records after its first one were not checked"
 
 
-def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDone] | None:
+def begun_in(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDone] | None:
     """The metadata of the route in the state folder, and its last committed batch."""
     if options.state is None:
         return None
@@ -195,7 +195,7 @@ def _begun(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDo
     return head, read_last(Path(options.state), head)
 
 
-def _refuse_unfinished(state: Path, last: BatchDone) -> None:
+def refuse_unfinished(state: Path, last: BatchDone) -> None:
     """A batch with a plan may be in the topic, whole or in part, and is not in the counts yet."""
     if (planned := last_planned(state)) > last.batch:
         raise TargetError.of(
@@ -205,7 +205,7 @@ def _refuse_unfinished(state: Path, last: BatchDone) -> None:
         )
 
 
-def _as_begun(stream: Stream, state: Path, head: RouteHead, last: BatchDone, streams: Mapping[str, str]) -> Stream:
+def as_begun(stream: Stream, state: Path, head: RouteHead, last: BatchDone, streams: Mapping[str, str]) -> Stream:
     """The stream with the state of its route: lane counts when it started, contract, its counts, the files it took."""
     taken = tuple(taken_files(state))
     whole = bool(taken) and len(taken) == last.taken_files
@@ -271,7 +271,8 @@ class ReadTarget:
                 given |= {"reason": texts_of(chunk.reasons)}
                 given |= {"confirmed": self.fields.unreadable(chunk.values)} if self.reader.values else {}
             else:
-                given |= {"stream": pa.repeat(part.stream, len(chunk)), "lane": pa.repeat(part.lane, len(chunk))}
+                lanes = pa.array(chunk.lanes, pa.int32()) if chunk.lanes else pa.repeat(part.lane, len(chunk))
+                given |= {"stream": pa.repeat(part.stream, len(chunk)), "lane": lanes}
             columns = _ChunkColumns(chunk, self.reader)
             if self.reader.contents:
                 with SPENT.measured():
@@ -327,5 +328,4 @@ class _ChunkColumns:
 
 def _chunks(reader: TopicReader, part: Part) -> Iterator[RecordChunk]:
     assert part.lane is not None
-    assert part.end is not None
     return reader.chunks(part.name, part.lane, part.start, part.end, dead=part.dead)

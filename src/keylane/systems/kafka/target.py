@@ -102,7 +102,7 @@ def agree(
     say: Callable[[str], None],
 ) -> Agreed:
     """Refuse what cannot be routed; nothing is made and no lock is taken."""
-    path = _state_of(contract, target, options)
+    path = state_of(contract, target, options)
     begun = read_begun(path)
     before = None if begun is None else Origin(begun.source, begun.kind, begun.pattern, begun.source_id)
     origin = agreed_source(origin, before, say)
@@ -122,7 +122,8 @@ def agree(
     return Agreed(router, origin, path, head, absent, known is not None and not known.differences(head))
 
 
-def _state_of(contract: Contract, target: Address, options: StreamOptions) -> Path:
+def state_of(contract: Contract, target: Address, options: StreamOptions) -> Path:
+    """Where the state of a route is: as given, or a folder of the user's."""
     if options.state is not None:
         return Path(options.state).absolute()
     return default_state(contract.metadata.name, str(target), os.environ, Path.cwd())
@@ -314,10 +315,14 @@ class KafkaTarget(RouteTarget):
     def _decided(self, frame: DataFrame, messages: Messages, limits: Mapping[str, RecordLimits]) -> DataFrame:
         """The messages with their lane, or the reason why they have none or cannot be written to it."""
         from keylane.spark.messages import decided, keyed_by_routing_key
-        from keylane.spark.writable import unwritable
 
         routed = decided(frame, self.router)
-        routed = routed if messages.keyed else keyed_by_routing_key(routed)
+        return self._unfit(routed if messages.keyed else keyed_by_routing_key(routed), limits, messages)
+
+    def _unfit(self, routed: DataFrame, limits: Mapping[str, RecordLimits], messages: Messages) -> DataFrame:
+        """A reason for what the topics do not take."""
+        from keylane.spark.writable import unwritable
+
         by_stream = {stream: limits[topic] for stream, topic in self.topics.streams.items() if topic in limits}
         return unwritable(routed, by_stream, messages.topic)
 

@@ -1,4 +1,16 @@
-"""Kinesis: a contract in boto3, through explicit hash keys (`put`); what its addresses open to (`endpoint`)."""
+"""Kinesis: streams, their shards and records, through boto3. The only package that imports it.
+
+    endpoint    what an address of a stream opens to
+    access      region and endpoint; credentials are found by boto3, and errors show none
+    shards      the shards of a stream as they are, and which of them may be read next
+    reader      the records of a shard, in order; aggregated: those that stand in one record of the service
+    messages    records as messages with headers, and back
+    follow      a stream as the source of a route; target: as its target; writer: what a task of it writes
+    stream      a stream as `verify` reads it
+    put         a contract in boto3, through explicit hash keys; requests, and what becomes of refused records
+
+The public names are those of `put`.
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,130 @@
-"""A Kinesis stream behind an address: what `open_endpoint` gives for `kinesis://region/stream`.
+"""A Kinesis stream behind an address: what `open_endpoint` gives for `kinesis://region/stream?endpoint=...`.
 
-It has no ability yet; each is refused before anything is contacted. A contract in boto3: `put`.
+What each ability does is in a module of its own, which is imported when it is asked for. A contract in boto3: `put`.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
-from keylane.systems.endpoint import Endpoint
+from keylane.errors import TargetError
+from keylane.numbers import plural
+from keylane.systems.endpoint import Endpoint, Outlook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from pyspark.sql import SparkSession
+
+    from keylane.contract.fields import FieldSpec
+    from keylane.contract.model import Contract
+    from keylane.spark.context import RunContext
+    from keylane.spark.messages import Fields
+    from keylane.systems.flow import Followed, Origin, RouteTarget
+    from keylane.systems.kafka.values import TopicFields
+    from keylane.systems.kinesis.access import KinesisAccess
+    from keylane.systems.streams import Stream
 
 
 class KinesisEndpoint(Endpoint):
     """A stream of a region."""
 
     messages: ClassVar[bool] = True
+    own_lanes: ClassVar[bool] = True
+
+    @cached_property
+    def access(self) -> KinesisAccess:
+        """How the service is reached."""
+        from keylane.systems.kinesis.access import access_of
+
+        return access_of(self.address)
+
+    def as_source(self, target: Stream, contract: Contract | None) -> Stream:  # noqa: ARG002  has positions
+        """All shards up to where they end now, parents before children."""
+        from keylane.systems.kinesis.stream import source_stream
+
+        return source_stream(self.address, contract, self.options)
+
+    def as_target(self, source: Endpoint, contract: Contract | None) -> Stream:
+        """The stream, those of the contract's tiers, and that of the dead letters."""
+        from keylane.systems.kinesis.stream import target_stream
+
+        return target_stream(self.address, contract, self.options, source)
+
+    def message_fields(self, fields: FieldSpec) -> TopicFields:
+        """By the format of values that the options give."""
+        from keylane.systems.kafka.values import fields_for
+
+        return fields_for(fields, self.options)
+
+    def message_columns(self, fields: FieldSpec) -> Fields:
+        """By the format of values that the options give."""
+        from keylane.systems.kafka.frames import message_columns
+
+        return message_columns(fields, self.options)
+
+    def lanes_there(self, names: Sequence[str]) -> dict[str, int]:
+        """Open shards of streams of the region."""
+        from keylane.systems.kinesis.shards import describe_stream, shards_of
+
+        found = {}
+        for name in names:
+            try:
+                describe_stream(self.access, name, TargetError)
+                found[name] = len(shards_of(self.access, name).open)
+            except TargetError:
+                found[name] = 0
+        return found
+
+    def identity(self) -> str:
+        """The stream's ARN with the time at which it was made."""
+        from keylane.systems.kinesis.shards import describe_stream
+
+        return describe_stream(self.access, self.address.name).id
+
+    def origin(self, known: Origin | None) -> Origin:  # noqa: ARG002  a stream is its address and its id
+        """The address, and the stream's id."""
+        from keylane.systems.flow import Origin
+
+        return Origin(str(self.address), id=self.identity())
+
+    def check_source(self, contract: Contract, target: Endpoint) -> None:
+        """Refuse a stream that is not there."""
+        from keylane.systems.flow import check_key_column
+        from keylane.systems.kinesis.shards import describe_stream
+
+        check_key_column(contract, target)
+        describe_stream(self.access, self.address.name)
+
+    def follow(self, spark: SparkSession, contract: Contract, origin: Origin) -> Followed:
+        """The shards, parents before children, through a source of our own."""
+        from keylane.systems.kinesis.follow import follow_stream
+
+        return follow_stream(spark, contract, self.access, self.address, origin.id or "", self.options)
+
+    def outlook(
+        self, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None, say: Callable[[str], None]
+    ) -> Outlook:
+        """The stream, those of tiers, and that of the dead letters."""
+        from keylane.systems.atomic import check_not_held
+        from keylane.systems.journal import OWN
+        from keylane.systems.kinesis.target import agree
+
+        found = agree(contract, source.origin(None), self.address, self.options, lanes, stream, say)
+        check_not_held(found.path / OWN / "lock")
+        made = tuple(f"stream {name}, {plural(many, 'shard')}" for name, many in found.absent.items())
+        state = () if found.path.exists() else (f"state {found.path}",)
+        dead = self.options.dead_letters or self.dead_stream
+        return Outlook(
+            found.router, (*made, *state), tuple(f"stream {name}" for name in found.head.topics), f"stream {dead}"
+        )
+
+    def target(
+        self, run: RunContext, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None
+    ) -> AbstractContextManager[RouteTarget]:
+        """The stream, and those of the contract's tiers."""
+        from keylane.systems.kinesis.target import open_streams
+
+        return open_streams(contract, source.origin(None), self.address, self.options, run, lanes, stream)

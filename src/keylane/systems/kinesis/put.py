@@ -1,12 +1,13 @@
 """A contract in boto3: the arguments that put a record on the shard the contract says, and many records put at once.
 
-Needs no library itself: `put_arguments` returns what `put_record` takes, and `put_records` is given the client. Reading
-shards and changing them comes with the key space.
+Needs no library itself: `put_arguments` returns what `put_record` takes, and `put_records` is given the client. What a
+route writes is made in `writer`, and sent by `deliver`. Reading: `reader`.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from keylane.numbers import count
 from keylane.records import Reason, Undelivered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from keylane.router import Router
 
@@ -27,8 +28,9 @@ MOST_BYTES: Final = 5 * 2**20
 WINDOW: Final = 10_000
 #: What one record may hold, key included, unless the stream allows more.
 RECORD_BYTES: Final = 2**20
-#: Requests without one record taken after which the rest is given up, and the longest pause between two.
+#: Requests without one record taken by a lane after which the rest is given up, and the pauses between two.
 TRIES: Final = 10
+SHORTEST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 5.0
 #: So many records are in the message of an error; all are in the error.
 NAMED: Final = 3
@@ -76,34 +78,61 @@ def put_records(
     record_bytes: int = RECORD_BYTES,
     tries: int = TRIES,
     sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[KinesisPosition]:
     """Put records of (record, data) through boto3's `put_records`, each where the contract says, in its key's order.
 
     The service may refuse some records of a request and take the others, and promises no order within one. So a request
     has one record of a key at most, and what was refused goes first in the next: no record overtakes one of its key. A
-    shard that is full is waited for; when `tries` requests in a row got nothing in, DeliveryError names every record
-    that was not written. All records are looked at before the first is sent, and one that has no lane, or is too large,
-    is an error with nothing sent.
+    shard that is full is waited for, and the others go on; when `tries` requests in a row got nothing into it,
+    DeliveryError names every record that was not written. All records are looked at before the first is sent, and one
+    that has no lane, or is too large, is an error with nothing sent.
     """
-    waiting = [_Put.of(router, i, record, data, record_bytes) for i, (record, data) in enumerate(records)]
-    written: dict[int, KinesisPosition] = {}
-    fruitless = 0
-    while waiting:
-        batch = _batch(waiting)
-        refused = _request(client, batch, waiting, written)
-        taken = {one.number for one in batch} - refused.keys()
-        waiting[:WINDOW] = [one for one in waiting[:WINDOW] if one.number not in taken]
-        fruitless = 0 if taken else fruitless + 1
-        if fruitless >= tries:
-            raise _not_written(_left(waiting, refused))
-        if refused:
-            sleep(min(LONGEST_PAUSE, 0.1 * 2**fruitless))
+    waiting = [PutEntry.of(router, i, record, data, record_bytes) for i, (record, data) in enumerate(records)]
+    written = deliver(client, waiting, tries=tries, sleep=sleep, clock=clock)
     return [written[i] for i in range(len(written))]
 
 
+def deliver(
+    client: Any,
+    waiting: list[PutEntry],
+    *,
+    tries: int = TRIES,
+    sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[int, KinesisPosition]:
+    """Send all entries, in the order of each key, and return where each was put, by its number.
+
+    A lane that refuses records is left alone for a while, each time for longer, and the others go on meanwhile.
+    """
+    written: dict[int, KinesisPosition] = {}
+    resting: dict[tuple[str, int | None], float] = {}
+    fruitless: Counter[tuple[str, int | None]] = Counter()
+    while waiting:
+        now = clock()
+        resting = {place: until for place, until in resting.items() if until > now}
+        batch = _batch(waiting, resting)
+        if not batch:
+            first = min(resting.values())
+            sleep(first - now)
+            resting = {place: until for place, until in resting.items() if until > first}
+            continue
+        refused = _request(client, batch, waiting, written)
+        taken = {one.number for one in batch} - refused.keys()
+        waiting[:WINDOW] = [one for one in waiting[:WINDOW] if one.number not in taken]
+        in_ = {one.place for one in batch if one.number in taken}
+        now = clock()
+        for place in {one.place for one in batch if one.number in refused}:
+            fruitless[place] = 0 if place in in_ else fruitless[place] + 1
+            resting[place] = now + min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** fruitless[place])
+            if fruitless[place] >= tries:
+                raise _not_written(_left(waiting, refused))
+    return written
+
+
 @dataclass(frozen=True, slots=True)
-class _Put:
-    """A record on its way: its number among those given, its lane, and what the service is told."""
+class PutEntry:
+    """A record on its way: its number among those given, its lane, its bytes, and the arguments of the request."""
 
     number: int
     lane: int | None
@@ -111,7 +140,8 @@ class _Put:
     size: int
 
     @classmethod
-    def of(cls, router: Router, number: int, record: Mapping[str, Any], data: bytes, most: int) -> _Put:
+    def of(cls, router: Router, number: int, record: Mapping[str, Any], data: bytes, most: int) -> PutEntry:
+        """A record that is on the lane that the contract says."""
         arguments = put_arguments(router, record, data, number)
         size = len(data) + len(arguments["PartitionKey"].encode())
         if size > most:
@@ -122,22 +152,30 @@ class _Put:
 
     @property
     def key(self) -> tuple[str, str]:
+        """What keeps an order."""
         return self.arguments["StreamName"], self.arguments["PartitionKey"]
 
+    @property
+    def place(self) -> tuple[str, int | None]:
+        """What has a limit."""
+        return self.arguments["StreamName"], self.lane
+
     def lost(self, error: str) -> Undelivered:
+        """The same as a record that was not written."""
         return Undelivered(self.key[0], self.lane, self.key[1].encode(), error, self.number)
 
 
-def _batch(waiting: Sequence[_Put]) -> list[_Put]:
-    """The next request: of one stream, in order, the first of each key, as many as it may hold."""
-    batch: list[_Put] = []
-    keys, size, stream = set(), 0, waiting[0].key[0]
+def _batch(waiting: Sequence[PutEntry], resting: Collection[tuple[str, int | None]]) -> list[PutEntry]:
+    """The next request: of one stream, in order, the first of each key, as many as it may hold; none of these lanes."""
+    batch: list[PutEntry] = []
+    keys, size, stream = set(), 0, ""
     for one in waiting[:WINDOW]:
-        if one.key[0] != stream or one.key in keys:
+        if one.place in resting or one.key[0] != (stream or one.key[0]) or one.key in keys:
             continue
         size += one.size
         if batch and size > MOST_BYTES:
             break
+        stream = one.key[0]
         keys.add(one.key)
         batch.append(one)
         if len(batch) == MOST_RECORDS:
@@ -146,7 +184,7 @@ def _batch(waiting: Sequence[_Put]) -> list[_Put]:
 
 
 def _request(
-    client: Any, batch: Sequence[_Put], waiting: Sequence[_Put], written: dict[int, KinesisPosition]
+    client: Any, batch: Sequence[PutEntry], waiting: Sequence[PutEntry], written: dict[int, KinesisPosition]
 ) -> dict[int, str]:
     """One request: notes what was written, and returns what was refused, by number."""
     stream = batch[0].key[0]
@@ -174,7 +212,7 @@ def _request(
     return refused
 
 
-def _left(waiting: Iterable[_Put], errors: Mapping[int, str]) -> list[Undelivered]:
+def _left(waiting: Iterable[PutEntry], errors: Mapping[int, str]) -> list[Undelivered]:
     return [one.lost(errors.get(one.number, "not sent")) for one in waiting]
 
 

@@ -64,11 +64,11 @@ def test_small_files_are_counted_here_and_others_on_spark(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("more", [Options(approximate=True), Options(master="local[2]"), Options(seconds=1)], ids=str)
-def test_what_only_spark_has_is_refused_elsewhere(more: Options, tmp_path: Path) -> None:
+def test_what_only_spark_has_is_refused_elsewhere(more: Options, tmp_path: Path, bare: str) -> None:
     with pytest.raises(UsageError, match="only Spark can do this"):
         chosen_engine(open_endpoint(file_of(tmp_path)), replace(more, engine="local"), None)
     with pytest.raises(UsageError, match="such a source is not counted without Spark"):
-        chosen_engine(open_endpoint("kinesis://eu-west-1/stream"), Options(engine="local"), None)
+        chosen_engine(open_endpoint(bare), Options(engine="local"), None)
 
 
 def test_the_switch_to_spark_is_reported_and_refused_where_it_was_ruled_out() -> None:

@@ -7,9 +7,10 @@ import pytest
 from botocore.exceptions import ParamValidationError
 from botocore.validate import ParamValidator
 
+from keylane.contract.shards import SPACE
 from keylane.errors import UnplacedError, UsageError
 from keylane.hashing.md5 import md5_128
-from keylane.placement.ranges import SPACE, KeySpace
+from keylane.placement.ranges import KeySpace
 from keylane.records import Reason
 from keylane.router import Router
 from keylane.systems.kinesis.put import put_arguments

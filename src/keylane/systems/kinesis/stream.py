@@ -1,0 +1,216 @@
+"""Streams as streams to verify, and as columns to look at: shard by shard, parents before children.
+
+A source's records are known by `stream/shard` and their position, a target's by the tag `keylane.source`, which `route`
+gives them. The lane of a record in a target is that of its hash key in the ranges that the route placed by, if the
+shard that it lies in has that hash key; so splits and merges after the route change no lane. Its offset is the number
+of its shard and its position there: along a hash key it rises, from each parent to its children.
+
+How a shard is read: `reader`. What tags mean: `messages`. Topics as the same: `kafka.stream`, whose readers of parts
+are used here, over messages of a shard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.contract.fields import FieldSpec
+from keylane.errors import DataError, TargetError
+from keylane.placement.ranges import KeySpace
+from keylane.router import Router
+from keylane.systems.kafka.headers import dead_topic
+from keylane.systems.kafka.reader import RecordChunk, TopicReader
+from keylane.systems.kafka.stream import (
+    ReadSource,
+    ReadTarget,
+    as_begun,
+    begun_in,
+    excused_in,
+    fields_in_target,
+    refuse_unfinished,
+    streams_of,
+)
+from keylane.systems.kafka.values import fields_for
+from keylane.systems.kinesis.access import access_of
+from keylane.systems.kinesis.messages import TIME, key_of, message_of, own_headers, value_of
+from keylane.systems.kinesis.reader import ShardReader
+from keylane.systems.kinesis.shards import describe_stream, in_lineage, number_of, shards_of
+from keylane.systems.kinesis.target import read_spaces
+from keylane.systems.streams import LEFT_OUT, Part, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from keylane.contract.model import Contract
+    from keylane.keyspace.layout import Shard
+    from keylane.systems.endpoint import Address, Endpoint, StreamOptions
+    from keylane.systems.kinesis.access import KinesisAccess
+    from keylane.systems.kinesis.reader import ReadRecord
+
+#: Bits of an offset that are the position within a shard.
+POSITION_BITS: Final = 40
+#: What a client of Kafka calls a time that a producer gave, and one that is not there.
+_CREATED, _NO_TIME = 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMessage:
+    """A record of a shard with the methods of a client's message: what `kafka.reader` makes columns of."""
+
+    read: ReadRecord
+    of_target: bool
+
+    def key(self) -> bytes | None:
+        """Its bytes."""
+        return key_of(self.read.user)
+
+    def value(self) -> bytes | None:
+        """Its bytes."""
+        return value_of(self.read.user)
+
+    def offset(self) -> int:
+        """Its position."""
+        return self.read.position
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Of a target without what stands for a time; of a source all, with the sequence number."""
+        found: Any = own_headers(self.read.user) if self.of_target else message_of(self.read).headers
+        return [one for one in found if not (self.of_target and one[0] == TIME)]
+
+    def timestamp(self) -> tuple[int, int]:
+        """Of a target the time that its source had, of a source when it arrived."""
+        if not self.of_target:
+            return _CREATED, self.read.arrived_ms
+        given = [text for name, text in self.read.user.tags if name == TIME and text]
+        return _CREATED, int(given[-1]) if given else _NO_TIME
+
+    def __len__(self) -> int:
+        return len(self.read.user.data)
+
+
+class ShardChunks(TopicReader):
+    """Reads shards, one after the other. `space` are the lanes of a target, by whose numbers its records are known."""
+
+    def __init__(self, access: KinesisAccess, space: KeySpace | None = None, **kept: bool) -> None:
+        given: Any = {"access": access, **kept}
+        super().__init__(**given)
+        self.space, self.kept_flags = space, kept
+        self.discarded = 0
+
+    def __getstate__(self) -> Any:
+        return self.access, self.space, self.kept_flags
+
+    def __setstate__(self, state: Any) -> None:
+        access, space, kept = state
+        self.__init__(access, space, **kept)  # type: ignore[misc]  # all that is not sent begins anew
+
+    def chunks(
+        self, topic: str, lane: int, start: int, end: int | None, *, dead: bool = False
+    ) -> Iterator[RecordChunk]:
+        """The records of a shard, which `lane` is the number of, from one position up to another or to its end."""
+        access: Any = self.access
+        shards = {number_of(shard.id): shard for shard in shards_of(access, topic).shards}
+        if lane not in shards:
+            raise DataError.of(
+                "the stream no longer has a shard", got=f"{topic}/{lane}", hint="its records have expired"
+            )
+        reader = ShardReader(access, topic, shards[lane])
+        for taken in reader.turns():
+            within = [one for one in taken if one.position >= start and (end is None or one.position < end)]
+            if within:
+                yield self._chunk(within, shards[lane], dead=dead)
+            if end is not None and taken[-1].position >= end:
+                break
+        self.discarded += reader.discarded
+
+    def _chunk(self, records: Sequence[ReadRecord], shard: Shard, *, dead: bool) -> RecordChunk:
+        chunk, messages = RecordChunk(), [ShardMessage(one, self.headers) for one in records]
+        self._add(chunk, messages)
+        if dead:
+            self._add_letters(chunk, [dict(message.headers()) for message in messages])
+        if self.space is not None:
+            number = number_of(shard.id) << POSITION_BITS
+            chunk.offsets = [number | offset for offset in chunk.offsets]
+            chunk.lanes = [_lane(one, shard, self.space) for one in records]
+        return chunk
+
+
+def _lane(one: ReadRecord, shard: Shard, space: KeySpace) -> int:
+    """The lane of a record's hash key; one that there is not, where the shard that it lies in has no such hash key."""
+    return space.lane_of(one.user.hash_key) if shard.start <= one.user.hash_key <= shard.end else len(space)
+
+
+def source_stream(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
+    """The stream that records were taken from."""
+    access = access_of(address)
+    describe_stream(access, address.name)
+    shards = in_lineage(shards_of(access, address.name))
+    names = [f"{address.name}/{number_of(shard.id)}" for shard in shards]
+    parts = tuple(Part(address.name, name, number_of(shard.id)) for name, shard in zip(names, shards, strict=True))
+    fields = fields_for(FieldSpec.of(contract), options)
+    values = bool(fields.spec.of_value) or options.values
+    reader = ShardChunks(access, values=values, times=fields.spec.of_time, contents=options.values)
+    return Stream(
+        str(address),
+        parts,
+        ReadSource(reader, fields),
+        order=tuple(names),
+        keys=True,
+        values="" if options.values else LEFT_OUT,
+    )
+
+
+def target_stream(address: Address, contract: Contract | None, options: StreamOptions, source: Endpoint) -> Stream:
+    """The stream that records were put in, with the tiers of the contract and the dead letters."""
+    access, from_messages = access_of(address), source.messages
+    begun = begun_in(address, options)
+    streams = streams_of(address.name, contract)
+    dead = options.dead_letters or dead_topic(address.name)
+    spaces = read_spaces(Path(options.state)) if options.state is not None else {}
+    shards: dict[str, list[Shard]] = {}
+    for name in streams:
+        describe_stream(access, name, TargetError)
+        layout = shards_of(access, name, TargetError)
+        shards[name] = in_lineage(layout)
+        spaces.setdefault(name, _placed_by(contract, name, address.name, layout.key_space))
+    if begun is not None:
+        refuse_unfinished(Path(options.state or ""), begun[1])
+    fields = fields_in_target(contract, options, from_messages=from_messages)
+    parts = [Part(name, streams[name], number_of(shard.id)) for name, several in shards.items() for shard in several]
+    parts += [Part(dead, lane=number_of(shard.id), dead=True) for shard in _dead_shards(access, dead, options)]
+    columns = None if from_messages else source.columns(begun[0].kind or None if begun else None)
+    flags = {"values": bool(fields.spec.of_value) or options.values, "times": fields.spec.of_time}
+    reader = ShardChunks(access, spaces[address.name], **flags, headers=True, contents=options.values)
+    stream = Stream(
+        str(address),
+        tuple(parts),
+        ReadTarget(reader, fields, columns, from_messages=from_messages),
+        lanes={streams[name]: len(spaces[name]) for name in streams},
+        excused=excused_in(fields, from_messages=from_messages),
+        keys=True,
+        epochs=True,
+        bases={} if from_messages else None,
+        as_messages=True,
+        key_space=spaces[address.name],
+        values="" if options.values else LEFT_OUT,
+    )
+    return stream if begun is None else as_begun(stream, Path(options.state or ""), *begun, streams)
+
+
+def _placed_by(contract: Contract | None, name: str, main: str, there: KeySpace) -> KeySpace:
+    """The ranges that records of a stream were placed by, as far as that is known without the state of the route."""
+    if contract is None or (name == main and contract.spec.lanes == "live"):
+        return there
+    return Router(contract).key_space if name == main else KeySpace.equal(contract.tiers[name])
+
+
+def _dead_shards(access: KinesisAccess, name: str, options: StreamOptions) -> list[Shard]:
+    """Those of the dead letters; the stream must be there only where it was named."""
+    try:
+        describe_stream(access, name, TargetError)
+    except TargetError:
+        if options.dead_letters is not None:
+            raise
+        return []
+    return in_lineage(shards_of(access, name, TargetError))

@@ -1,0 +1,58 @@
+"""A route from a stream and into one, on Spark, against a real API: the promises from end to end, one case of each."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from keylane.pipelines.route import KafkaOptions, Options, route
+from keylane.pipelines.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+    from tests.kinesis.servers import KinesisServer
+
+    from keylane.contract.model import Contract
+
+pytestmark = pytest.mark.usefixtures("aws_access")
+
+
+def put(client: Any, stream: str, numbers: range, keys: int = 17) -> None:
+    """Records of some keys, in an order that each key has to keep."""
+    records = [{"Data": json.dumps({"n": n}).encode(), "PartitionKey": f"k{n % keys}"} for n in numbers]
+    answer = client.put_records(StreamName=stream, Records=records)
+    assert answer["FailedRecordCount"] == 0
+
+
+def split(server: KinesisServer, stream: str, shard: int, at: int) -> None:
+    name = f"shardId-{shard:012d}"
+    server.client().split_shard(StreamName=stream, ShardToSplit=name, NewStartingHashKey=str(at))
+    server.until_active(stream)
+
+
+def test_a_stream_is_routed_into_a_stream_over_a_split(
+    kinesalite: KinesisServer, contract: Callable[..., Contract], spark: SparkSession, tmp_path: Path
+) -> None:
+    client, source, target = kinesalite.client(), kinesalite.fresh_stream(2), kinesalite.fresh_stream(3)
+    client.create_stream(StreamName=f"{target}.dlq", ShardCount=1)
+    live = contract(streams=["s"], lanes="live", key={"fields": ["key"]}, partitioner="kinesis-md5")
+    put(client, source, range(300))
+    split(kinesalite, source, 0, 2**126)
+    put(client, source, range(300, 600))
+    options = Options(kafka=KafkaOptions(state=str(tmp_path / "state")))
+    ends = kinesalite.address(source), kinesalite.address(target)
+    done = route(live, *ends, options=options, spark=spark, say=print)
+    assert (done.counts.in_, done.counts.out, done.counts.dead) == (600, 600, 0)
+    found = verify(*ends, live, mode="at-least-once", topics=options.kafka)
+    assert (found.outcome, found.verdict.records) == ("certified", 600)
+    split(kinesalite, target, 1, 2**127)
+    put(client, source, range(600, 700))
+    again = route(live, *ends, options=options, spark=spark, say=print)
+    assert (again.counts.in_, again.total.in_) == (100, 700)
+    found = verify(*ends, live, mode="at-least-once", topics=options.kafka)
+    assert (found.outcome, found.verdict.records) == ("certified", 700)

@@ -126,6 +126,11 @@ class Router:
         }
         return replace(overrides, hot={**overrides.hot, **pins}), explicit
 
+    @property
+    def explicit_hash_keys(self) -> Mapping[bytes, int]:
+        """The explicit hash keys that decide, by base key."""
+        return self._explicit
+
     def explicit_hash_key(self, record: Mapping[str, Any] | KeyValue) -> int | None:
         """The explicit hash key of a record's key; None where it has none, or the contract has a rule for the key."""
         base, _ = self._read(self._record(record))

@@ -123,15 +123,17 @@ def _against(
             allowed=f"a column of lanes, of {', '.join(data.columns)}",
             hint="--lane COLUMN, or `expect` in the contract; without --data the contract alone is checked",
         )
-    if contract.spec.lanes == "live" and lanes is None:
-        lanes = data.lanes
+    live, space = contract.spec.lanes == "live", None
+    if live and lanes is None:
+        lanes, space = data.lanes, data.key_space
     kept, findings = keeps(
-        Router(contract, lanes=lanes), watch(data.batches(wanted)), column, partial(_named, salt=salt)
+        Router(contract, lanes=lanes, key_space=space), watch(data.batches(wanted)), column, partial(_named, salt=salt)
     )
     if data.skipped.lines and not kept.rows:
         raise DataError.of(f"no record of {data.address} can be read", got=data.skipped.text, hint="--value")
     if data.skipped.lines:
         findings.append(Finding("warning", "data", data.skipped.text))
+    findings += [Finding("warning", "data", text) for text in data.noticed()]
     if data.sampled:
         findings.append(Finding("info", "data", f"read {data.sampled}"))
     if column is None:

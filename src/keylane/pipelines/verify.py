@@ -216,7 +216,7 @@ def _named_verdict(verdict: Verdict, plan: VerifyPlan) -> Verdict:
 def _verified(
     source: Stream, target: Stream, contract: Contract | None, plan: VerifyPlan, verdict: Verdict, engine: Engine
 ) -> Verified:
-    remarks = [*source.remarks, *target.remarks]
+    remarks = [*source.remarks, *target.remarks, *source.noticed(), *target.noticed()]
     if contract is None:
         remarks.append("order was checked per lane and source, which is stricter than per key")
     named = {part.stream: None for part in source.parts}

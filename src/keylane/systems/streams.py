@@ -120,8 +120,9 @@ class Description:
     `columns` are the names that can be read; of messages without the fields of their values, which cannot be listed.
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
     where it is known. `skipped` counts lines and values of messages that are no records, while batches are read.
-    `sampled` says what is read of a stream that is not read as a whole. `misread` is the error to raise where a column
-    is missing and the files look as if they were read wrongly.
+    `sampled` says what is read of a stream that is not read as a whole. `key_space` are its lanes as ranges, where they
+    are such. `noticed` is what else there is to say of the records, once they were read. `misread` is the error to
+    raise where a column is missing and the files look as if they were read wrongly.
     """
 
     address: str
@@ -133,6 +134,8 @@ class Description:
     lane: str | None = None
     skipped: Skipped = field(default_factory=Skipped)
     sampled: str = ""
+    key_space: KeySpace | None = None
+    noticed: Callable[[], Sequence[str]] = tuple
     misread: KeylaneError | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -159,7 +162,8 @@ class Stream:
     `as_messages` is whether it holds records as messages, otherwise `schema` are their columns. `source_id` is what
     the source's system knew it by when it was routed; nothing where that is not known. `csv_null` are the texts of a
     cell of CSV that stood for null, and `delimiter` was between cells.
-    `key_space` are the lanes of a target as ranges, where they need not be equal.
+    `key_space` are the lanes of a target as ranges, where they need not be equal. `noticed` is what else there is to
+    say of the records, once they were read.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -191,6 +195,7 @@ class Stream:
     schema: pa.Schema | None = None
     strays: tuple[str, ...] = ()
     key_space: KeySpace | None = None
+    noticed: Callable[[], Sequence[str]] = tuple
     values: str = "this system does not give the contents of its records"
 
     @property

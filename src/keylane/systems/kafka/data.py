@@ -8,6 +8,7 @@ A topic as `verify` reads it: `stream`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,13 +23,12 @@ from keylane.systems.read_range import ReadRange, stated, stretches
 from keylane.systems.streams import Description, Part, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from keylane.contract.fields import FieldSpec
     from keylane.systems.endpoint import Address, StreamOptions
-    from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.reader import RecordChunk
     from keylane.systems.kafka.values import TopicFields
 
@@ -37,9 +37,9 @@ _POSITION: Final = ("lane", "partition", "offset")
 
 @dataclass(slots=True)
 class ReadColumns:
-    """Reads columns of a lane's range of offsets. One connection serves all lanes."""
+    """Reads columns of a lane's range of offsets. `make` makes a reader; one connection serves all lanes."""
 
-    access: KafkaAccess
+    make: Callable[..., TopicReader]
     spec: FieldSpec
     options: StreamOptions
     skipped: Skipped
@@ -50,7 +50,7 @@ class ReadColumns:
         own = tuple(name for name in columns if name not in _POSITION or name == self.spec.key)
         if own not in self.readers:
             fields = fields_for(replace(self.spec, names=own), self.options)
-            reader = TopicReader(self.access, values=bool(fields.spec.of_value), times=fields.spec.of_time)
+            reader = self.make(values=bool(fields.spec.of_value), times=fields.spec.of_time)
             self.readers[own] = reader, fields
         reader, fields = self.readers[own]
         assert part.lane is not None
@@ -67,7 +67,7 @@ class ReadColumns:
 
 
 def _placed(chunk: RecordChunk, lane: int) -> dict[str, pa.Array]:
-    lanes = pa.array(np.full(len(chunk), lane, np.int32))
+    lanes = pa.array(np.array(chunk.lanes, np.int32) if chunk.lanes else np.full(len(chunk), lane, np.int32))
     return {"lane": lanes, "partition": lanes, "offset": pa.array(chunk.offsets, pa.int64())}
 
 
@@ -92,7 +92,7 @@ def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) ->
     parts = tuple(Part(address.name, lane=one.lane, start=one.start, end=one.end) for one in taken)
     columns = (spec.key, *_POSITION, "timestamp")
     skipped = Skipped(what="record(s) have a value that cannot be read")
-    read = ReadColumns(access, spec, options, skipped)
+    read = ReadColumns(partial(TopicReader, access), spec, options, skipped)
     many = sum(one.end - one.start for one in taken)
     sampled = stated(there, inside, many, wanted, spread=True)
     return Description(str(address), columns, parts, read, lanes, spec.key, "lane", skipped=skipped, sampled=sampled)

@@ -48,7 +48,7 @@ _SAMPLE: Final = 100
 
 
 @dataclass(slots=True)
-class _Topic:
+class ScannedTopic:
     """Reads offsets of each lane as rows: the fields, the record's own time and its size."""
 
     topic: str
@@ -56,6 +56,7 @@ class _Topic:
     fields: TopicFields
 
     def rows(self, ranges: Ranges) -> Iterator[ReadRows]:
+        """All rows of these offsets."""
         for lane, (start, end) in enumerate(ranges):
             for chunk in self.reader.chunks(self.topic, lane, start, end):
                 yield self._rows(chunk, lane)
@@ -82,7 +83,7 @@ class _Topic:
 
     def names(self, ranges: Ranges) -> list[str]:
         """The fields of the first values that are JSON objects."""
-        with_values = replace(self.reader, values=True)
+        with_values = self.reader.with_values()
         chunks = (
             chunk
             for lane, (start, end) in enumerate(ranges)
@@ -97,7 +98,12 @@ def scan_local(access: KafkaAccess, topic: str, options: StreamOptions, wanted: 
     fields = fields_for(scanned_spec(wanted, options), options)
     found = scanned_ranges(access, topic, options.read_range, wanted, lambda _: None)
     reader = TopicReader(access, values=bool(fields.spec.of_value), times=True, lengths=True)
-    read = _Topic(topic, reader, fields)
+    return counted_scan(ScannedTopic(topic, reader, fields), found, wanted)
+
+
+def counted_scan(read: ScannedTopic, found: ScannedRanges, wanted: ScanRequest) -> LocalScan:
+    """Offsets of each lane as batches of keys."""
+    topic, fields = read.topic, read.fields
     types = {name: ARROW[fields.spec.kind(name)] for name in fields.spec.names}
     if fields.spec.key in types and fields.spec.key_encoding != "utf8":
         types[fields.spec.key] = pa.int64() if fields.spec.key_width else pa.binary()
@@ -127,7 +133,7 @@ def scan_local(access: KafkaAccess, topic: str, options: StreamOptions, wanted: 
     )
 
 
-def _times(read: _Topic, source: RowSource, found: ScannedRanges, wanted: ScanRequest, bound: int) -> Times:
+def _times(read: ScannedTopic, source: RowSource, found: ScannedRanges, wanted: ScanRequest, bound: int) -> Times:
     """Windows by a field of the value, or by the records' own times.
 
     By their own, a look at both ends of each lane is enough: times need not rise along a lane, so some may lie outside,

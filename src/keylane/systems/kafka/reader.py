@@ -10,7 +10,7 @@ What a record's bytes mean: `values`. Writing: `spark.kafka_writer`.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, DataError, MissingExtraError
@@ -89,6 +89,11 @@ class RecordChunk:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def part(self, first: int, last: int) -> RecordChunk:
+        """The records from one number up to another."""
+        columns = {one.name: getattr(self, one.name)[first:last] for one in fields(self) if one.name != "weight"}
+        return RecordChunk(**columns, weight=self.weight)
+
 
 @dataclass(slots=True)
 class TopicReader:
@@ -111,6 +116,10 @@ class TopicReader:
 
     def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool, bool, bool]) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
+
+    def with_values(self) -> TopicReader:
+        """The same, and values too."""
+        return replace(self, values=True)
 
     @property
     def kept(self) -> tuple[int, ...]:

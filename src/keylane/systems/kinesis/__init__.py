@@ -6,7 +6,7 @@
     reader      the records of a shard, in order; aggregated: those that stand in one record of the service
     messages    records as messages with headers, and back
     follow      a stream as the source of a route; target: as its target; writer: what a task of it writes
-    stream      a stream as `verify` reads it
+    stream      a stream as `verify` reads it; data: as `identify`, `check` and `profile` do
     put         a contract in boto3, through explicit hash keys; requests, and what becomes of refused records
 
 The public names are those of `put`.

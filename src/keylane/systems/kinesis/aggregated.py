@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.contract.shards import hash_key_problem
 from keylane.errors import MissingExtraError
 from keylane.hashing.md5 import md5_128
-from keylane.keyspace.hash_keys import hash_key_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

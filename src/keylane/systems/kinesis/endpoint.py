@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.values import TopicFields
     from keylane.systems.kinesis.access import KinesisAccess
-    from keylane.systems.streams import Stream
+    from keylane.systems.streams import Description, Stream
 
 
 class KinesisEndpoint(Endpoint):
@@ -40,6 +41,22 @@ class KinesisEndpoint(Endpoint):
         from keylane.systems.kinesis.access import access_of
 
         return access_of(self.address)
+
+    def describe(self, fields: FieldSpec) -> Description:
+        """The open shards as they are now, each a lane."""
+        from keylane.systems.kinesis.data import describe_shards
+
+        return describe_shards(self.address, fields, self.options)
+
+    def scan_local(self, wanted: ScanRequest) -> LocalScan:
+        """The open shards, read once."""
+        from keylane.systems.kinesis.data import scan_local
+
+        return scan_local(self.address, self.options, wanted)
+
+    def estimated_records(self) -> int:
+        """The service does not say how many there are: they are counted in this process, which reads them once."""
+        return 0
 
     def as_source(self, target: Stream, contract: Contract | None) -> Stream:  # noqa: ARG002  has positions
         """All shards up to where they end now, parents before children."""

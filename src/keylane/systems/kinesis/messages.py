@@ -82,16 +82,19 @@ def user_of(
     headers: Iterable[Header],
     tags: Sequence[tuple[str, str]],
     bounds: tuple[int, int],
+    hash_key: int | None = None,
 ) -> UserRecord:
     """A message as a user record on the lane with these bounds; `tags` are those of the route.
 
     The hash of a key decides the shard where it lies within the bounds. Otherwise the record has an explicit hash key,
-    the first of the lane: one key has always the same, and so one shard after the other.
+    the first of the lane, or the one that the contract has for the key (`hash_key`): a key has always the same.
     """
     text, marks = _partition_key(key)
     own = md5_128(key or b"")
     inside = bounds[0] <= own <= bounds[1]
     explicit = None if inside and not marks else own if inside else bounds[0]
+    if hash_key is not None and bounds[0] <= hash_key <= bounds[1]:
+        explicit = hash_key
     if value is None:
         marks.append((NO_VALUE, None))
     carried = [_tag(name, content) for name, content in headers]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, TargetError
+from keylane.numbers import count
 from keylane.placement.ranges import KeySpace
 from keylane.router import Router
 from keylane.systems.kafka.headers import dead_topic
@@ -40,7 +41,7 @@ from keylane.systems.kinesis.target import read_spaces
 from keylane.systems.streams import LEFT_OUT, Part, Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
     from keylane.keyspace.layout import Shard
@@ -90,20 +91,35 @@ class ShardMessage:
 
 
 class ShardChunks(TopicReader):
-    """Reads shards, one after the other. `space` are the lanes of a target, by whose numbers its records are known."""
+    """Reads shards, one after the other, within these times in milliseconds. `discarded` counts as it reads.
 
-    def __init__(self, access: KinesisAccess, space: KeySpace | None = None, **kept: bool) -> None:
-        given: Any = {"access": access, **kept}
+    `space` are the lanes of a target as ranges, by which its records are known; `lanes` are those of shards by number.
+    """
+
+    def __init__(
+        self,
+        access: KinesisAccess,
+        space: KeySpace | None = None,
+        lanes: Mapping[int, int] | None = None,
+        between: tuple[int | None, int | None] = (None, None),
+        **flags: bool,
+    ) -> None:
+        given: Any = {"access": access, **flags}
         super().__init__(**given)
-        self.space, self.kept_flags = space, kept
+        self.space, self.lanes, self.between, self.flags = space, lanes, between, flags
         self.discarded = 0
 
     def __getstate__(self) -> Any:
-        return self.access, self.space, self.kept_flags
+        return self.access, self.space, self.lanes, self.between, self.flags
 
     def __setstate__(self, state: Any) -> None:
-        access, space, kept = state
-        self.__init__(access, space, **kept)  # type: ignore[misc]  # all that is not sent begins anew
+        *given, flags = state
+        self.__init__(*given, **flags)  # type: ignore[misc]  # all that is not sent begins anew
+
+    def with_values(self) -> ShardChunks:
+        """The same, and values too."""
+        access: Any = self.access
+        return ShardChunks(access, self.space, self.lanes, self.between, **{**self.flags, "values": True})
 
     def chunks(
         self, topic: str, lane: int, start: int, end: int | None, *, dead: bool = False
@@ -115,8 +131,9 @@ class ShardChunks(TopicReader):
             raise DataError.of(
                 "the stream no longer has a shard", got=f"{topic}/{lane}", hint="its records have expired"
             )
-        reader = ShardReader(access, topic, shards[lane])
-        for taken in reader.turns():
+        since, until = self.between
+        reader = ShardReader(access, topic, shards[lane], since_ms=since)
+        for taken in reader.turns(until):
             within = [one for one in taken if one.position >= start and (end is None or one.position < end)]
             if within:
                 yield self._chunk(within, shards[lane], dead=dead)
@@ -129,6 +146,8 @@ class ShardChunks(TopicReader):
         self._add(chunk, messages)
         if dead:
             self._add_letters(chunk, [dict(message.headers()) for message in messages])
+        if self.lanes is not None:
+            chunk.lanes = [self.lanes[number_of(shard.id)]] * len(records)
         if self.space is not None:
             number = number_of(shard.id) << POSITION_BITS
             chunk.offsets = [number | offset for offset in chunk.offsets]
@@ -139,6 +158,14 @@ class ShardChunks(TopicReader):
 def _lane(one: ReadRecord, shard: Shard, space: KeySpace) -> int:
     """The lane of a record's hash key; one that there is not, where the shard that it lies in has no such hash key."""
     return space.lane_of(one.user.hash_key) if shard.start <= one.user.hash_key <= shard.end else len(space)
+
+
+def discarded_text(readers: Sequence[ShardChunks]) -> list[str]:
+    """What a consumer would discard of all that was read, in words; nothing where there is nothing."""
+    if not (many := sum(reader.discarded for reader in readers)):
+        return []
+    why = "stand in aggregated records with a hash key outside their shard"
+    return [f"{count(many)} record(s) {why}: consumers that know the format discard them"]
 
 
 def source_stream(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
@@ -156,6 +183,7 @@ def source_stream(address: Address, contract: Contract | None, options: StreamOp
         parts,
         ReadSource(reader, fields),
         order=tuple(names),
+        noticed=lambda: discarded_text([reader]),
         keys=True,
         values="" if options.values else LEFT_OUT,
     )
@@ -180,8 +208,9 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
     parts = [Part(name, streams[name], number_of(shard.id)) for name, several in shards.items() for shard in several]
     parts += [Part(dead, lane=number_of(shard.id), dead=True) for shard in _dead_shards(access, dead, options)]
     columns = None if from_messages else source.columns(begun[0].kind or None if begun else None)
-    flags = {"values": bool(fields.spec.of_value) or options.values, "times": fields.spec.of_time}
-    reader = ShardChunks(access, spaces[address.name], **flags, headers=True, contents=options.values)
+    values = bool(fields.spec.of_value) or options.values
+    flags: Any = {"values": values, "times": fields.spec.of_time, "contents": options.values}
+    reader = ShardChunks(access, spaces[address.name], headers=True, **flags)
     stream = Stream(
         str(address),
         tuple(parts),
@@ -193,6 +222,7 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
         bases={} if from_messages else None,
         as_messages=True,
         key_space=spaces[address.name],
+        noticed=lambda: discarded_text([reader]),
         values="" if options.values else LEFT_OUT,
     )
     return stream if begun is None else as_begun(stream, Path(options.state or ""), *begun, streams)

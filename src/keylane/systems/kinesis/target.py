@@ -323,7 +323,8 @@ class KinesisTarget(KafkaTarget):
             for name, lanes in plan.topics.items()
             for lane in range(lanes)
         ]
-        writing = Writing(access_of(self.target), tuple(slots), tags, attempt, messages.topic)
+        about = (messages.topic, dict(self.router.explicit_hash_keys))
+        writing = Writing(access_of(self.target), tuple(slots), tags, attempt, *about)
         rows = self._slotted(messages.frame, plan, messages)
         # A lane has one writer, so that its records are in order, and one pace.
         written = written_by(to_writers(rows, min(plan.writers, len(slots))), writing)

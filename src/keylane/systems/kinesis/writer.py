@@ -12,7 +12,7 @@ source, so a second one shows, and each try after the first says so in the tag `
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -60,6 +60,7 @@ class Writing:
     """A batch's slots in order, and the tags that each of its records gets.
 
     `source` is the stream or topic that the records came from; empty when their positions are spelled already.
+    `hash_keys` are those that the contract has for keys.
     """
 
     access: KinesisAccess
@@ -67,6 +68,7 @@ class Writing:
     tags: tuple[tuple[str, str], ...]
     attempt: int
     source: str = ""
+    hash_keys: Mapping[bytes, int] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch], retries: int) -> Iterator[pa.RecordBatch]:
         """Write all rows; how many went to each slot. `retries` counts the earlier runs of the same task."""
@@ -121,7 +123,8 @@ class Writing:
         time = [] if given["time"] is None else [(TIME, str(given["time"]))]
         spelled = row["source"].decode() if row["source"] else f"{self.source}/{row['part']}/{row['place']}"
         own = [(SOURCE, spelled), *time, *tags]
-        user = user_of(given["key"], given["value"], headers, own, slot.bounds)
+        hash_key = self.hash_keys.get(given["key"]) if self.hash_keys and letter is None else None
+        user = user_of(given["key"], given["value"], headers, own, slot.bounds, hash_key)
         if letter is not None and _size(user) + _FRAMING > slot.record_bytes:
             # A dead letter is written in any case, without what is too large: it has a reason and a position.
             about = (f"{DEAD_PREFIX}value.bytes", str(len(user.data)).encode())

@@ -359,7 +359,7 @@ def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
     for of in (reads, dead):
         broken += _of_numbers(of, dense=settings.dense)
     if settings.mode == "at-least-once" and len(reads):
-        strays, unmarked, repeats = _strays(reads, rereads=settings.rereads)
+        strays, unmarked, repeats = _strays(reads, rereads=settings.rereads, by_key=settings.by_key)
         facts["repeats"] = repeats
         broken.append(("duplicated", reads, strays, "repeated, and not by a rewind without a gap"))
         broken.append(("duplicated", reads, unmarked, "repeated, and not marked as a replay"))
@@ -462,9 +462,10 @@ def _promised(reads: pa.Table) -> Any:
     return detail
 
 
-def _strays(reads: pa.Table, *, rereads: bool) -> tuple[Any, Any, int]:
+def _strays(reads: pa.Table, *, rereads: bool, by_key: bool) -> tuple[Any, Any, int]:
     """Repeats that are no rewind, repeats without a mark where there are marks, and how many repeats there are."""
     columns = [numbers(reads.column("generation")), lane_codes(reads), codes(reads.column("writer"))]
+    columns += [codes(reads.column("key"))] if by_key else []
     offset, seq = numbers(reads.column("offset")), numbers(reads.column("seq"))
     rows = np.lexsort((seq, offset, *reversed(columns)))
     if rereads:

@@ -56,7 +56,8 @@ class Settings:
     over the same records of the same lane again without a gap. With `rereads` the same offset may be read many times,
     by several consumers; without, a log is read once. `keep` is how many violations of each rule are kept.
     `sends_complete` means that all sends are in the history, so that one without any has sent nothing. `dense` means
-    that the offsets of every lane, and of the dead letters, are 0, 1, 2 and so on.
+    that the offsets of every lane, and of the dead letters, are 0, 1, 2 and so on. `by_key` means that a lane keeps the
+    order of each key only, so that a rewind goes over the records of one key again.
     """
 
     mode: Mode = "exactly-once"
@@ -64,6 +65,7 @@ class Settings:
     keep: int = 10
     sends_complete: bool = False
     dense: bool = False
+    by_key: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,7 +5,7 @@ The pass itself and what is made of it: `identify`. Shares of several writers ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import comb, log, log1p
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.names import Encoding
+    from keylane.placement.ranges import KeySpace
 
 
 # Hypotheses: every (partitioner, encoding) that could have written a column of keys, one for each family.
@@ -40,11 +41,12 @@ STRIPPED: Final = " behind a registry header"
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One hypothesis about a writer."""
+    """One hypothesis about a writer. `space` are the lanes as ranges, for a rule of ranges where they are not equal."""
 
     partitioner: Partitioner
     encoding: Encoding
     strip_header: bool = False
+    space: KeySpace | None = None
 
     @property
     def name(self) -> str:
@@ -66,7 +68,8 @@ class Hypothesis:
     def lanes(self, keys: pa.Array, lanes: int) -> NDArray[np.int32]:
         """Predicted lanes; -1 where the key does not fit."""
         hashed, fits = self.hashed(keys)
-        predicted = self.partitioner.fold_batch(hashed, lanes).astype(np.int32)
+        over = self.space if self.space is not None and len(self.space) == lanes else lanes
+        predicted = self.partitioner.fold_batch(hashed, over).astype(np.int32)
         return predicted if fits.all() else np.where(fits, predicted, np.int32(-1))
 
 
@@ -76,8 +79,13 @@ def family_of(family: str) -> list[str]:
     return sorted(names, key=lambda name: name != _USUAL.get(family, names[0]))
 
 
-def candidates_for(keys: pa.Array) -> list[Hypothesis]:
-    """The hypotheses worth trying on keys of this type and form."""
+def candidates_for(keys: pa.Array, space: KeySpace | None = None) -> list[Hypothesis]:
+    """The hypotheses worth trying on keys of this type and form, and on lanes that are these ranges."""
+    found = _candidates(keys)
+    return [replace(one, space=space) if one.partitioner.facts.fold == "ranges" else one for one in found]
+
+
+def _candidates(keys: pa.Array) -> list[Hypothesis]:
     encodings = _encodings(plain(keys))
     families = dict.fromkeys(facts.family for facts in FACTS.values() if facts.hash)
     return [
@@ -278,6 +286,7 @@ class Tally:
     first: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
     left: list[Rows] = field(default_factory=list)
     step: int = 1
+    space: KeySpace | None = None
 
     def keyed(self, batch: pa.RecordBatch) -> Rows:
         """Count a batch, set null and empty keys aside, and return the rest as (keys, lanes)."""
@@ -300,7 +309,7 @@ class Tally:
 
     def choose(self, pairs: Rows, seen: int) -> None:
         """Settle the lane count and the rules to compare every row with."""
-        candidates = candidates_for(pairs[0])
+        candidates = candidates_for(pairs[0], self.space)
         if self.given is not None:
             self.lanes, self.lanes_from = self.given, "given"
         else:

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from keylane.placement.ranges import KeySpace
+
 #: Rows that choose the rules.
 HEAD: Final = 100_000
 #: Unexplained rows below this share are strays, not a writer.
@@ -105,13 +107,20 @@ class Identification:
         return today[0] if today else 0
 
 
-def identify(batches: Iterable[pa.RecordBatch], lanes: int | None = None) -> Identification:
+def identify(
+    batches: Iterable[pa.RecordBatch], lanes: int | None = None, space: KeySpace | None = None
+) -> Identification:
     """Identify the writers of batches whose first column is the key and whose second is the lane.
+
+    `space` are the lanes as ranges, where a stream has such and they may be unequal.
 
     `distinct_keys` in the answer is that of the sample, not of all rows.
     """
     tally = Tally(
-        None if lanes is None else lane_count(lanes), lanes=lanes or 0, lanes_from="given" if lanes else "seen"
+        None if lanes is None else lane_count(lanes),
+        lanes=lanes or 0,
+        lanes_from="given" if lanes else "seen",
+        space=space,
     )
     rows = map(tally.keyed, batches)
     head = _take(rows, HEAD)
@@ -210,7 +219,7 @@ def _writer(rule: Hypothesis, share: float, tally: Tally, pairs: Rows, grown: in
     some, expected = keys.slice(0, 1000), predicted[:1000]
     alike = [
         other.name
-        for other in candidates_for(keys)
+        for other in candidates_for(keys, tally.space)
         if other != rule and other.encoding == rule.encoding and (other.lanes(some, tally.lanes) == expected).all()
     ]
     return Writer(
@@ -257,7 +266,7 @@ def _hidden(tally: Tally, again: Tally, keys: pa.Array) -> float:
 
 def _chosen_again(tally: Tally, pairs: Rows) -> Tally:
     """Rules for the rows left over: on the same lane count, or otherwise on one of their own (a stream that grew)."""
-    again = Tally(tally.given or (tally.lanes if tally.rules else None))
+    again = Tally(tally.given or (tally.lanes if tally.rules else None), space=tally.space)
     again.choose(pairs, tally.highest + 1)
     if again.rules or again.given is None:
         return again

@@ -185,9 +185,9 @@ def profile_of_rows(
     if scan.lanes is not None:
         promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1
         known = scan.lanes if scan.lanes > 1 else None
-        found = writers_in(rows, metadata, known) if contract is None and "place" not in facts else None
+        found = writers_in(rows, metadata, known, scan.key_space) if contract is None and "place" not in facts else None
         metadata = replace(metadata, facts=(*metadata.facts, *([("writers", found)] if found else [])))
-        rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract)
+        rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract, scan.key_space)
         metadata = replace(metadata, lanes=lanes)
     return checked(profile_of(rows, metadata), scan)
 

@@ -74,7 +74,7 @@ def identify(
     columns = columns_of(stream, key=key, lane=lane)
     looked, batches = KeysAsText(), watch(stream.batches(columns))
     batches = looked.passed(batches) if endpoint.messages else batches
-    found = evidence.identify(batches, stream.lanes if lanes is None else lanes)
+    found = evidence.identify(batches, stream.lanes if lanes is None else lanes, stream.key_space)
     skipped = (stream.skipped.text,) if stream.skipped.lines else ()
     sampled = (f"read {stream.sampled}",) if stream.sampled else ()
     found = replace(found, notes=(*sampled, *skipped, *stream.noticed(), *found.notes))

@@ -159,7 +159,8 @@ def verify(
     if engine == "auto":
         many = spark is not None or (records is not None and records > MANY)
         engine = "spark" if many and find_spec("pyspark") else "local"
-    settings = Settings(mode=mode, keep=keep, sends_complete=True, dense=target_stream.dense)
+    by = {"dense": target_stream.dense, "by_key": target_stream.by_key}
+    settings = Settings(mode=mode, keep=keep, sends_complete=True, **by)
     cost = None
     if engine == "spark":
         verdict = _on_spark(plan, tasks, settings, records, spark)

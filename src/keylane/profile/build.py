@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.model import Contract, Key
+    from keylane.placement.ranges import KeySpace
     from keylane.profile.model import Windows
 
 #: Columns that are no part of the key.
@@ -167,7 +168,7 @@ def _without(
 
 
 def observed_lanes(
-    rows: pa.Table, head: ProfileMetadata, lanes: int, contract: Contract | None
+    rows: pa.Table, head: ProfileMetadata, lanes: int, contract: Contract | None, space: KeySpace | None = None
 ) -> tuple[pa.Table, ObservedLanes]:
     """The rows with each key once, and the records of each lane in each window.
 
@@ -178,7 +179,7 @@ def observed_lanes(
     counts = unpacked(rows, len(head.windows), head.packing)
     by_window = np.zeros((max(lanes, int(at.max(initial=-1)) + 1), len(head.windows)), np.int64)
     np.add.at(by_window, at, counts)
-    misplaced = None if contract is None else _misplaced(rows, at, counts, by_window.shape[0], contract)
+    misplaced = None if contract is None else _misplaced(rows, at, counts, by_window.shape[0], contract, space)
     sums = [(name, "sum") for name in rows.column_names if name not in head.key.fields and name != LANE]
     merged = rows.drop_columns([LANE]).group_by(list(head.key.fields)).aggregate(sums)
     named = merged.rename_columns(
@@ -188,12 +189,18 @@ def observed_lanes(
 
 
 def _misplaced(
-    rows: pa.Table, at: NDArray[Any], counts: NDArray[np.int32], lanes: int, contract: Contract
+    rows: pa.Table,
+    at: NDArray[Any],
+    counts: NDArray[np.int32],
+    lanes: int,
+    contract: Contract,
+    space: KeySpace | None,
 ) -> int | None:
     """Records in another lane than the contract's; None where their lane depends on more than the key."""
     if set(fields_of(contract)) - set(contract.spec.key.fields):
         return None
-    router = Router(contract, lanes=lanes if contract.spec.lanes == "live" else None)
+    live = contract.spec.lanes == "live"
+    router = Router(contract, lanes=lanes if live else None, key_space=space if live else None)
     decided = decide(router, rows)
     bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
     return int(counts[bound & (decided.lane != at)].sum(dtype=np.int64))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keylane.contract.model import Key
+    from keylane.placement.ranges import KeySpace
     from keylane.profile.model import Windows
 
 
@@ -81,7 +82,8 @@ class LocalScan:
     """A source that is ready to be counted in this process; the fields are those of `spark.scan.Scan`.
 
     `malformed`: whether records may be unreadable; `unread` names the first such line, once all were read. `sized`:
-    whether batches have the size of each record. `batches` reads the source once more each time it is called.
+    whether batches have the size of each record. `key_space` are the lanes as ranges, where such. `batches`
+    reads the source once more each time it is called.
     """
 
     batches: Callable[[], Iterator[ScannedBatch]]
@@ -97,6 +99,7 @@ class LocalScan:
     unread: Callable[[], str] = str
     facts: dict[str, Any] = field(default_factory=dict)
     names: Callable[[], list[str]] = list
+    key_space: KeySpace | None = None
 
 
 class ExpectedBatches(Iterator[ScannedBatch]):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from keylane.placement.ranges import KeySpace
     from keylane.profile.build import ProfileMetadata
     from keylane.profile.model import Profile
 
@@ -32,10 +33,12 @@ DRAWN: Final = 200_000
 _BATCH: Final = 1 << 16
 
 
-def writers_in(rows: pa.Table, head: ProfileMetadata, lanes: int | None) -> dict[str, Any] | None:
+def writers_in(
+    rows: pa.Table, head: ProfileMetadata, lanes: int | None, space: KeySpace | None = None
+) -> dict[str, Any] | None:
     """The writers of counted rows with lanes, as a fact of the profile; None where no key says anything.
 
-    `lanes` is their number, where it is known.
+    `lanes` is their number, where it is known, and `space` are their ranges, where they have such.
     """
     fields = rows.select(list(head.key.fields))
     base = read_batch(fields, head.key).base
@@ -44,7 +47,7 @@ def writers_in(rows: pa.Table, head: ProfileMetadata, lanes: int | None) -> dict
         return None
     keys, at, drawn = _drawn(rows, head, base, keyed)
     named = plain(fields.column(0)) if len(head.key.fields) == 1 else base
-    found = identify(_batches(named.take(pa.array(keys)), at), lanes)
+    found = identify(_batches(named.take(pa.array(keys)), at), lanes, space)
     writers = [
         {"partitioner": one.partitioner, "share": round(one.share, 6), "lanes": one.lanes} for one in found.writers
     ]

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
     from keylane.contract.fields import FieldSpec
+    from keylane.placement.ranges import KeySpace
     from keylane.profile.model import Windows
     from keylane.profile.scan import ScanRequest
     from keylane.spark.keys import Field
@@ -93,7 +94,7 @@ class Scan:
     `frame` is as `spark.count_keys.counted` wants it. `records` is how many there are, or at most, where that is known;
     `exact` says that it is no bound. `size` is the bytes of the whole source, where records do not tell theirs.
     `untimed` is whether a record may have no time, `typed` whether columns have types of their own, and are not text.
-    `names` looks up the fields that some records have, where they have no schema.
+    `names` looks up the fields that some records have, where they have no schema. `key_space` are the lanes as ranges.
     """
 
     frame: DataFrame
@@ -106,6 +107,7 @@ class Scan:
     typed: bool = True
     facts: dict[str, Any] = field(default_factory=dict)
     names: Callable[[], list[str]] = list
+    key_space: KeySpace | None = None
 
 
 @dataclass(frozen=True, slots=True)

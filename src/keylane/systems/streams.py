@@ -157,8 +157,9 @@ class Stream:
 
     `keys`: records have a key of their own, and null is one. `epochs`: they carry their writer's. `values` says why
     contents are not compared: nothing where they are. Of a target: `dense` offsets are 0, 1, 2 and so on, and records
-    have a place in their lane; `ends` are the next offsets that it claims, by stream and lane. `bases` are positions at
-    which sources begin for rules that place by position, 0 where one is missing, None where they are not known.
+    have a place in their lane; `by_key` is whether a lane keeps the order of each key only; `ends` are the
+    next offsets that it claims, by stream and lane. `bases` are positions at which sources begin for rules that place
+    by position, 0 where one is missing, None where they are not known.
     `as_messages` is whether it holds records as messages, otherwise `schema` are their columns. `source_id` is what
     the source's system knew it by when it was routed; nothing where that is not known. `csv_null` are the texts of a
     cell of CSV that stood for null, and `delimiter` was between cells.
@@ -186,6 +187,7 @@ class Stream:
     keys: bool = False
     epochs: bool = False
     dense: bool = False
+    by_key: bool = False
     ends: Mapping[str, Sequence[int]] | None = None
     bases: Mapping[str, int] | None = None
     as_messages: bool = False

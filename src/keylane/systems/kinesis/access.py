@@ -11,6 +11,7 @@ masked, because an endpoint may be anyone's.
 from __future__ import annotations
 
 import re
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 from keylane.errors import BrokerError, DataError, KeylaneError, MissingExtraError, TargetError, UsageError, first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from keylane.systems.endpoint import Address
 
@@ -44,6 +45,19 @@ _CREDENTIALS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class Timing:
+    """A clock in seconds, how one waits by it, and the time of day as seconds since 1970."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    wall: Callable[[], float] = time.time
+
+
+#: By which the limits of the service are kept.
+TIMING: Final = Timing()
+
+
+@dataclass(frozen=True, slots=True)
 class KinesisAccess:
     """A region, and the endpoint where that is not the region's own."""
 
@@ -54,6 +68,11 @@ class KinesisAccess:
     def where(self) -> str:
         """For errors."""
         return f"{self.region} at {self.endpoint}" if self.endpoint else self.region
+
+    @property
+    def timing(self) -> Timing:
+        """The clock of this process."""
+        return TIMING
 
     def client(self, *, tries: int = ASKED) -> Any:
         """A client; one for each process and number of tries. It may be used by several threads."""

@@ -97,7 +97,6 @@ def parsed(data: bytes) -> list[UserRecord] | None:
     from google.protobuf.message import DecodeError
 
     try:
-        # Text that is no UTF-8 shows when it is read, not when it is parsed.
         return _records(_message().FromString(body))
     except (DecodeError, IndexError, UnicodeDecodeError, ValueError):
         return None
@@ -105,8 +104,10 @@ def parsed(data: bytes) -> list[UserRecord] | None:
 
 def _records(message: Any) -> list[UserRecord]:
     keys, hash_keys = list(message.partition_key_table), list(message.explicit_hash_key_table)
-    if any(map(hash_key_problem, hash_keys)):
-        raise ValueError("an explicit hash key is none")
+    tags_of = [text for one in message.records for tag in one.tags for text in (tag.key, tag.value)]
+    # What is no UTF-8 is parsed all the same, and comes as bytes.
+    if any(map(hash_key_problem, hash_keys)) or not all(isinstance(text, str) for text in (*keys, *tags_of)):
+        raise ValueError("a text is none, or an explicit hash key")
     found = []
     for one in message.records:
         explicit = int(hash_keys[one.explicit_hash_key_index]) if one.HasField("explicit_hash_key_index") else None

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from keylane.errors import DataError, UsageError
-from keylane.numbers import count, plural
+from keylane.numbers import plural
 from keylane.systems.kafka.data import ReadColumns
 from keylane.systems.kafka.local_scan import ScannedTopic, counted_scan
 from keylane.systems.kafka.ranges import ScannedRanges, scanned_spec
 from keylane.systems.kafka.values import fields_for
 from keylane.systems.kinesis.access import access_of
 from keylane.systems.kinesis.shards import describe_stream, number_of, shards_of
-from keylane.systems.kinesis.stream import ShardChunks, discarded_text
+from keylane.systems.kinesis.stream import ShardChunks
 from keylane.systems.read_range import ReadRange
 from keylane.systems.streams import Description, Part, Skipped
 
@@ -63,7 +63,6 @@ class OpenShards:
         """What is read of a stream that is not read as a whole."""
         closed = len(self.layout.shards) - len(self.layout.open)
         parts = [f"without {plural(closed, 'closed shard')}"] if closed else []
-        parts += [f"at most {count(self.most)} records of each shard"] if self.most is not None else []
         parts += ["by time"] if self.wanted.since is not None or self.wanted.until is not None else []
         parts += (
             [f"{len(self.read)} of {plural(len(self.layout.open), 'open shard')}"] if self.wanted.partitions else []
@@ -107,7 +106,7 @@ def describe_shards(address: Address, spec: FieldSpec, options: StreamOptions) -
         skipped=skipped,
         sampled=found.sampled,
         key_space=found.layout.key_space,
-        noticed=lambda: discarded_text(readers),
+        noticed=lambda: [text for reader in readers for text in reader.noticed()],
     )
 
 
@@ -128,7 +127,11 @@ def scan_local(address: Address, options: StreamOptions, wanted: ScanRequest) ->
     read = ScannedTopic(address.name, given, fields)
     id_ = describe_stream(found.access, address.name).id
     scan = counted_scan(read, ScannedRanges(ranges, found.sampled, id_), wanted)
-    return replace(scan, unread=lambda: "; ".join(filter(None, (scan.unread(), *discarded_text([kept.reader])))))
+
+    def unread() -> str:
+        return "; ".join(filter(None, (scan.unread(), *kept.reader.noticed())))
+
+    return replace(scan, key_space=found.layout.key_space, unread=unread)
 
 
 class KeptShards:

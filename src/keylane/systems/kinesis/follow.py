@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -107,7 +106,7 @@ class ShardFeed:
 
     def first(self) -> dict[str, Any]:
         """At the oldest record, now, or at a time."""
-        return {"shards": {}, "since": since_ms(self.start, time.time())}
+        return {"shards": {}, "since": since_ms(self.start, self.access.timing.wall())}
 
     def only_what_is_there(self) -> None:
         """A shard is done when its reader has caught up."""

@@ -18,7 +18,6 @@ when it refuses one.
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +27,7 @@ from keylane.systems.kinesis.access import calling, code_of
 from keylane.systems.kinesis.aggregated import UserRecord, is_discarded, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from keylane.keyspace.layout import Shard
     from keylane.systems.kinesis.access import KinesisAccess
@@ -87,8 +86,6 @@ class ShardReader:
     stream: str
     shard: Shard
     cursor: Cursor = field(default_factory=Cursor)
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], object] = time.sleep
     since_ms: int | None = None
     caught_up: bool = False
     discarded: int = 0
@@ -153,16 +150,17 @@ class ShardReader:
                     hint = "other readers of the stream take the limit: fewer of them, or enhanced fan-out for those"
                     what = f"shard {self.shard.id} of {self.stream} refused every read for {waited:.0f} s"
                     raise BrokerError.of(what, got=refused.code, hint=hint) from None
-            self.sleep(pause)
+            self.access.timing.sleep(pause)
             waited, pause = waited + pause, min(2 * pause, PAUSE_SECONDS[1])
 
     def _wait_turn(self) -> None:
         """Leave as much time between two reads as the service asks for."""
+        timing = self.access.timing
         if self._last_read is not None:
-            left = 1 / READS_A_SECOND - (self.clock() - self._last_read)
+            left = 1 / READS_A_SECOND - (timing.now() - self._last_read)
             if left > 0:
-                self.sleep(left)
-        self._last_read = self.clock()
+                timing.sleep(left)
+        self._last_read = timing.now()
 
     def _started(self, client: Any) -> str:
         asked: dict[str, Any] = {"StreamName": self.stream, "ShardId": self.shard.id}

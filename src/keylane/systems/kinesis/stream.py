@@ -107,7 +107,15 @@ class ShardChunks(TopicReader):
         given: Any = {"access": access, **flags}
         super().__init__(**given)
         self.space, self.lanes, self.between, self.flags = space, lanes, between, flags
-        self.discarded = 0
+        self.discarded, self.cut = 0, ""
+
+    def noticed(self) -> list[str]:
+        """What there is to say of all that was read."""
+        found = [f"read {self.cut}"] if self.cut else []
+        if self.discarded:
+            why = "stand in aggregated records with a hash key outside their shard"
+            found.append(f"{count(self.discarded)} record(s) {why}: consumers that know the format discard them")
+        return found
 
     def __getstate__(self) -> Any:
         return self.access, self.space, self.lanes, self.between, self.flags
@@ -137,7 +145,8 @@ class ShardChunks(TopicReader):
             within = [one for one in taken if one.position >= start and (end is None or one.position < end)]
             if within:
                 yield self._chunk(within, shards[lane], dead=dead)
-            if end is not None and taken[-1].position >= end:
+            if end is not None and taken[-1].position >= end - 1:
+                self.cut = f"a part: at most {count(end)} records of each shard"
                 break
         self.discarded += reader.discarded
 
@@ -160,14 +169,6 @@ def _lane(one: ReadRecord, shard: Shard, space: KeySpace) -> int:
     return space.lane_of(one.user.hash_key) if shard.start <= one.user.hash_key <= shard.end else len(space)
 
 
-def discarded_text(readers: Sequence[ShardChunks]) -> list[str]:
-    """What a consumer would discard of all that was read, in words; nothing where there is nothing."""
-    if not (many := sum(reader.discarded for reader in readers)):
-        return []
-    why = "stand in aggregated records with a hash key outside their shard"
-    return [f"{count(many)} record(s) {why}: consumers that know the format discard them"]
-
-
 def source_stream(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
     """The stream that records were taken from."""
     access = access_of(address)
@@ -183,7 +184,7 @@ def source_stream(address: Address, contract: Contract | None, options: StreamOp
         parts,
         ReadSource(reader, fields),
         order=tuple(names),
-        noticed=lambda: discarded_text([reader]),
+        noticed=reader.noticed,
         keys=True,
         values="" if options.values else LEFT_OUT,
     )
@@ -219,10 +220,11 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
         excused=excused_in(fields, from_messages=from_messages),
         keys=True,
         epochs=True,
+        by_key=True,
         bases={} if from_messages else None,
         as_messages=True,
         key_space=spaces[address.name],
-        noticed=lambda: discarded_text([reader]),
+        noticed=reader.noticed,
         values="" if options.values else LEFT_OUT,
     )
     return stream if begun is None else as_begun(stream, Path(options.state or ""), *begun, streams)

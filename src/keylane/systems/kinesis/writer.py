@@ -79,14 +79,14 @@ class Writing:
         yield pa.RecordBatch.from_pydict({"slot": list(counts), "records": list(counts.values())}, schema=_REPORTED)
 
     def _write(self, batches: Iterable[pa.RecordBatch], attempt: int) -> Counter[int]:
-        client, counts = self.access.client(tries=1), Counter[int]()
+        client, counts, timing = self.access.client(tries=1), Counter[int](), self.access.timing
         tags = (*self.tags, *([(ATTEMPT, str(attempt))] if attempt > 1 else []))
         for batch in batches:
             for start in range(0, batch.num_rows, WINDOW):
                 rows = batch.slice(start, WINDOW).to_pylist()
                 entries = list(self._entries(rows, tags))
                 try:
-                    deliver(client, entries, tries=TRIES)
+                    deliver(client, entries, tries=TRIES, sleep=timing.sleep, clock=timing.now)
                 except DeliveryError as error:
                     first = error.records[0] if error.records else None
                     why = first.error if first is not None else str(error)

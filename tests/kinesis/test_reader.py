@@ -1,0 +1,149 @@
+"""Reading shards: positions, what is inside of aggregated records, limits of the service, and where reading ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.kinesis.model import THROTTLED, ModelService, refused
+from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of
+
+from keylane.contract.fields import FieldSpec
+from keylane.errors import BrokerError, DataError, UsageError
+from keylane.pipelines.identify import identify
+from keylane.systems.endpoint import StreamOptions, open_endpoint
+from keylane.systems.kinesis.aggregated import UserRecord, packed
+from keylane.systems.kinesis.reader import Cursor, ShardReader
+from keylane.systems.kinesis.shards import readable, shards_of
+from keylane.systems.read_range import ReadRange
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def reader_of(service: ModelService, **more: Any) -> ShardReader:
+    return ShardReader(ACCESS, "s", service.streams["s"].layout.shards[0], **more)
+
+
+def put(service: ModelService, *data: bytes, key: str = "a") -> None:
+    for one in data:
+        service.put_record(StreamName="s", Data=one, PartitionKey=key)
+
+
+@pytest.fixture
+def stream(service: ModelService) -> ModelService:
+    service.create_stream(StreamName="s")
+    return service
+
+
+def test_positions_count_user_records_and_a_cursor_goes_on(stream: ModelService) -> None:
+    three = packed([UserRecord("a", b"%d" % n) for n in range(3)])
+    put(stream, three, b"plain")
+    reader = reader_of(stream)
+    first = reader.turn(1)
+    assert [(one.position, one.sub, one.user.data) for one in first] == [(0, 0, b"0"), (1, 1, b"1"), (2, 2, b"2")]
+    assert (reader.cursor.records, reader.caught_up) == (3, False)
+    again = reader_of(stream, cursor=reader.cursor).turn()
+    assert [(one.position, one.sub, one.user.data) for one in again] == [(3, None, b"plain")]
+
+
+def test_refused_reads_and_expired_iterators_are_tried_again(stream: ModelService) -> None:
+    put(stream, b"1", b"2")
+    reader, stream.throttles = reader_of(stream), True
+    assert len(reader.turn(1)) == 1
+    stream.sleep(301)
+    assert [one.position for one in reader.turn(1)] == [1]
+    errors = [refused(THROTTLED)] * 3
+    stream.fails = lambda name: errors.pop() if name == "get_records" and errors else None
+    began = stream.now
+    assert reader.turn() == []
+    assert stream.now - began >= 0.25 + 0.5 + 1
+    stream.fails = lambda name: refused(THROTTLED) if name == "get_records" else None
+    with pytest.raises(BrokerError, match="refused every read"):
+        reader.turn()
+
+
+def test_a_reader_keeps_to_five_reads_a_second(stream: ModelService) -> None:
+    stream.throttles, began, reader = True, stream.now, reader_of(stream)
+    for _ in range(11):
+        reader.turn()
+    assert stream.now - began == pytest.approx(2.0)
+
+
+def test_a_child_waits_for_its_parents_and_forgotten_parents_for_nobody(stream: ModelService) -> None:
+    stream.split_shard(StreamName="s", ShardToSplit="shardId-000000000000", NewStartingHashKey=str(2**127))
+    layout = shards_of(ACCESS, "s")
+    assert [one.id[-1] for one in readable(layout, lambda _: False)] == ["0"]
+    assert [one.id[-1] for one in readable(layout, lambda id_: id_.endswith("0"))] == ["1", "2"]
+    assert [one.id[-1] for one in readable(type(layout)(layout.open), lambda _: False)] == ["1", "2"]
+
+
+def test_a_batch_read_again_is_the_same_and_one_that_is_gone_is_refused(stream: ModelService, tmp_path: Path) -> None:
+    put(stream, *(b"%d" % n for n in range(50)))
+    feed = feed_of(ACCESS, "s", tmp_path / "a", most=20)
+    (first, kept), *_ = batches(feed)
+    elsewhere = feed_of(ACCESS, "s", tmp_path / "b", most=20)
+    (part,) = elsewhere.parts(elsewhere.first(), first)
+    again = [row for batch in elsewhere.read(part) for row in batch.to_pylist()]
+    assert (len(again), again) == (20, kept)
+    stream.trim("s", "shardId-000000000000", 5)
+    with pytest.raises(DataError, match="no longer in the source"):
+        list(elsewhere.read(part))
+
+
+@pytest.mark.parametrize(("start", "expected"), [("earliest", 6), ("latest", 0), ("2027-01-15T08:00:02+00:00", 3)])
+def test_a_new_route_begins_where_it_is_asked_to(
+    stream: ModelService, tmp_path: Path, start: str, expected: int
+) -> None:
+    for second in range(6):
+        stream.now = 1_800_000_000.0 + second - 1
+        put(stream, b"%d" % second)
+    feed = feed_of(ACCESS, "s", tmp_path / "a")
+    feed.start = start
+    assert sum(len(rows) for _, rows in batches(feed)) == expected
+
+
+@pytest.mark.parametrize("start", ["yesterday", "2027-01-15T08:00:00", '{"0": 1}', "1960-01-01T00:00Z"])
+def test_what_is_no_start_is_refused(stream: ModelService, tmp_path: Path, start: str) -> None:
+    feed = feed_of(ACCESS, "s", tmp_path / "a")
+    feed.start = start
+    with pytest.raises(UsageError, match="start at"):
+        feed.first()
+
+
+def test_discarded_records_are_counted_and_read(service: ModelService) -> None:
+    service.create_stream(StreamName="s", ShardCount=2)
+    wrong = packed([UserRecord("a", b"", 0), UserRecord("b", b"", 2**127)])
+    service.put_record(StreamName="s", Data=wrong, PartitionKey="a", ExplicitHashKey="0")
+    right = packed([UserRecord(f"k{n}", b"", n) for n in range(40)])
+    service.put_record(StreamName="s", Data=right, PartitionKey="a", ExplicitHashKey="0")
+    found = identify(ADDRESS.format("s"))
+    assert [note for note in found.found.notes if note.startswith("2 record(s) stand in")] != []
+    assert found.found.rows == 42
+
+
+def test_open_shards_are_lanes_and_a_part_can_be_asked_for(service: ModelService) -> None:
+    service.create_stream(StreamName="s", ShardCount=3)
+    for n in range(90):
+        service.put_record(StreamName="s", Data=b"{}", PartitionKey=f"k{n}")
+    service.split_shard(StreamName="s", ShardToSplit="shardId-000000000001", NewStartingHashKey=str(2**127))
+    for n in range(90):
+        service.put_record(StreamName="s", Data=b"{}", PartitionKey=f"k{n}")
+    whole = open_endpoint(ADDRESS.format("s")).describe(FieldSpec())
+    lanes = {lane for batch in whole.batches(["lane"]) for lane in batch["lane"].to_pylist()}
+    assert (whole.lanes, lanes, "1 closed shard" in whole.sampled) == (4, {0, 1, 2, 3}, True)
+    options = StreamOptions(read_range=ReadRange(most=8, partitions=(0, 3)))
+    part = open_endpoint(ADDRESS.format("s"), options).describe(FieldSpec())
+    rows = [row for batch in part.batches(["lane"]) for row in batch["lane"].to_pylist()]
+    assert (sorted(rows), part.noticed() != []) == ([0, 0, 3, 3], True)
+    with pytest.raises(UsageError, match="no such lane"):
+        open_endpoint(ADDRESS.format("s"), StreamOptions(read_range=ReadRange(partitions=(9,)))).describe(FieldSpec())
+
+
+def test_a_cursor_at_the_end_of_a_closed_shard_stays_there(stream: ModelService) -> None:
+    put(stream, b"1")
+    stream.split_shard(StreamName="s", ShardToSplit="shardId-000000000000", NewStartingHashKey=str(2**127))
+    reader = ShardReader(ACCESS, "s", stream.streams["s"].layout.named("shardId-000000000000"))
+    assert sum(len(taken) for taken in reader.turns()) == 1
+    assert reader.cursor == Cursor(1, reader.cursor.sequence, ended=True)
+    assert list(ShardReader(ACCESS, "s", reader.shard, reader.cursor).turns()) == []

@@ -156,7 +156,13 @@ class ModelService:
         more = int(first) + 1000 < len(shards)
         return {"Shards": page, **({"NextToken": f"{name}/{int(first) + 1000}"} if more else {})}
 
-    def split_shard(self, *, StreamName: str, ShardToSplit: str, NewStartingHashKey: str) -> dict[str, Any]:  # noqa: N803
+    def split_shard(
+        self,
+        *,
+        StreamName: str,  # noqa: N803  boto3's names
+        ShardToSplit: str,  # noqa: N803  boto3's names
+        NewStartingHashKey: str,  # noqa: N803  boto3's names
+    ) -> dict[str, Any]:
         self._called("split_shard")
         stream = self._stream(StreamName)
         try:
@@ -165,7 +171,13 @@ class ModelService:
             raise refused("InvalidArgumentException", str(error)) from None
         return {}
 
-    def merge_shards(self, *, StreamName: str, ShardToMerge: str, AdjacentShardToMerge: str) -> dict[str, Any]:  # noqa: N803
+    def merge_shards(
+        self,
+        *,
+        StreamName: str,  # noqa: N803  boto3's names
+        ShardToMerge: str,  # noqa: N803  boto3's names
+        AdjacentShardToMerge: str,  # noqa: N803  boto3's names
+    ) -> dict[str, Any]:
         self._called("merge_shards")
         stream = self._stream(StreamName)
         try:

@@ -1,4 +1,4 @@
-"""Hash keys a second, how long a plan of 10,000 shards takes, how even 10,000 accounts lie, and calls beside the least.
+"""Hash keys a second, plans of 10,000 shards, how even 10,000 accounts lie, calls beside the least, lanes on Spark.
 
 The tree of nodes that an article on hash keys describes, which counts its halves by walking them, is the peer.
 """
@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from random import Random
 from time import process_time
@@ -27,12 +28,15 @@ from keylane.keyspace.reshard import difference, resharding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import DataFrame
+
     from keylane.keyspace.load import LoadCurve
 
 KEYS, PART = 1_000_000, 100_000
 WALKED = 3_200
 SHARDS, BINS = 10_000, 1_000_000
 ACCOUNTS, OVER = 10_000, 32
+LANES, MERCHANTS, ROWS, ROUNDS = 64, 1_000_000, 10_000_000, 5
 
 
 def run() -> Iterator[Figure]:
@@ -41,6 +45,7 @@ def run() -> Iterator[Figure]:
     yield from _planned()
     yield from _calls()
     yield from _even()
+    yield from _on_spark()
 
 
 def _handed_out() -> Iterator[Figure]:
@@ -147,6 +152,45 @@ def _even() -> Iterator[Figure]:
     yield Figure("  keys handed out, heaviest first", _fullest(by_key, equal.starts), "of the mean", at_most=1.20)
     yield Figure("  MD5, shards cut where the load is", _fullest(by_md5, cut.starts), "of the mean", at_most=1.20)
     yield Figure("  calls for that", difference(equal, cut.starts), "calls")
+
+
+def _on_spark() -> Iterator[Figure]:
+    """The lane column beside `xxhash64`, which Spark has anyway; processor time of both, reading included."""
+    from pyspark.sql import functions as F
+
+    from benchmarks.contracts import payments
+    from benchmarks.timing import least
+    from keylane import Router
+    from keylane.placement.ranges import KeySpace
+    from keylane.spark import lane, local_session
+
+    rng = Random(11)
+    space = KeySpace((0, *sorted(rng.getrandbits(128) for _ in range(LANES - 1))))
+    keys = {f"merchant_{n:06d}": rng.getrandbits(128) for n in rng.sample(range(MERCHANTS), ACCOUNTS)}
+    router = Router(payments("kinesis-md5", lanes=LANES), key_space=space, hash_keys=keys)
+    spark = local_session("local[2]", {"spark.driver.memory": "2g"})
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            key = F.format_string("merchant_%06d", F.col("id") % MERCHANTS).alias("merchant_id")
+            spark.range(ROWS, numPartitions=4).select(key).write.parquet(f"{folder}/keys")
+            frame = spark.read.parquet(f"{folder}/keys")
+            columns = {
+                "peer": F.pmod(F.xxhash64("merchant_id"), F.lit(LANES)),
+                "ours": lane(router),
+                "without": lane(Router(router.contract, key_space=space)),
+            }
+            sides = {name: frame.select(column.alias("lane")) for name, column in columns.items()}
+            took = least(ROUNDS, None, **{name: partial(_run, side) for name, side in sides.items()})
+        finally:
+            spark.stop()
+    speed = {name: took["peer"].processors / one.processors for name, one in took.items()}
+    name = f"{LANES} unequal shards on Spark, against xxhash64"
+    yield Figure(f"{name}", speed["without"], "of its speed")
+    yield Figure(f"  with {ACCOUNTS:,} explicit hash keys", speed["ours"], "of its speed", at_least=0.3)
+
+
+def _run(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
 
 
 def _fullest(curve: LoadCurve, starts: list[int]) -> float:

@@ -11,6 +11,7 @@
     keys            the key fields as columns; json_fields: fields of JSON records
     hashes          routing key -> number; `java_calls` are the Java methods behind some of them
     lanes           number -> lane
+    shard_lanes     digest -> shard, over unequal ranges and explicit hash keys
     cells           locations, cells and their lanes
     overrides       hot keys and tables as look-ups
     decide          the steps in a row, as branches

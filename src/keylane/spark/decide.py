@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from keylane.records import Reason
-from keylane.spark.hashes import murmur2, range_lane
+from keylane.spark.hashes import halves, murmur2, range_lane
 from keylane.spark.keys import read_sub_key
 from keylane.spark.lanes import by_position, by_sub_key, by_sub_key_among, fold, keyless_lane, most_lanes
 from keylane.spark.overrides import behaviours
+from keylane.spark.shard_lanes import with_hash_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.keys import Keys
     from keylane.spark.overrides import LookedUp
+    from keylane.spark.shard_lanes import HashKeyTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class Inputs:
     """Everything a decision depends on.
 
     `hash` is None for clients that ignore keys; `position`, when rows have none. `sub_keys` are by field.
-    `written_out`: whether sets of lanes are expanded in the expression (`lanes`).
+    `written_out`: whether sets of lanes are expanded in the expression (`lanes`). `hash_keys` are explicit hash keys
+    that no look-up has.
     """
 
     router: Router
@@ -62,6 +65,7 @@ class Inputs:
     position: Column | None
     backend: JavaBackend
     written_out: bool
+    hash_keys: HashKeyTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +127,21 @@ def decide(inputs: Inputs) -> Decision:
         return Decision(router.stream, tuple(branches), _keyless(inputs, router.facts.on_null), by_key=False)
     branches += [*_hot(inputs), *_tabled(inputs)]
     rejects = router.overrides.table is not None and router.overrides.table_rejects
-    otherwise = _refused(Reason.NOT_IN_TABLE) if rejects else Outcome(_home(inputs))
+    otherwise = _refused(Reason.NOT_IN_TABLE) if rejects else Outcome(_tail(inputs))
     return Decision(router.stream, tuple(branches), otherwise, by_key=True)
 
 
 def _refused(reason: Reason) -> Outcome:
     return Outcome(reason=F.lit(str(reason)))
+
+
+def _tail(inputs: Inputs) -> Column:
+    """The lane of a key without a rule: that of its explicit hash key where it has one, otherwise of its hash."""
+    home = _home(inputs)
+    if inputs.hash_keys is None:
+        return home
+    assert inputs.hash is not None
+    return with_hash_keys(home, inputs.keys.base.binary, *halves(inputs.hash), inputs.hash_keys)
 
 
 def _home(inputs: Inputs, tier: int | None = None) -> Column:

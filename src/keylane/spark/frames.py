@@ -23,7 +23,8 @@ from keylane.spark.hashes import hash_column, placed
 from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, field_of, read_keys
 from keylane.spark.lanes import WRITTEN_OUT, divided_lanes
-from keylane.spark.overrides import by_joins, by_literals, few_enough
+from keylane.spark.overrides import by_joins, by_literals, few_enough, without
+from keylane.spark.shard_lanes import hash_key_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from keylane.contract.given import GivenContract
+    from keylane.placement.overrides import Overrides
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.overrides import LookedUp
+    from keylane.spark.shard_lanes import HashKeyTable
 
 
 def lane(contract: GivenContract | Router, *, lanes: int | None = None, position: str | None = None) -> Column:
@@ -46,14 +49,16 @@ def lane(contract: GivenContract | Router, *, lanes: int | None = None, position
     """
     router = _router(contract, lanes)
     at = None if position is None else column_named(position).cast("bigint")
-    if router.cells is not None or not few_enough(router.overrides, joins=False):
+    backend = java_backend(SparkSession.active())
+    overrides, hash_keys = _looked_up(router, backend)
+    if router.cells is not None or not few_enough(overrides, joins=False):
         fields = fields_of(router.contract)
         return placed(router, fields, [column_named(name) for name in fields], at)["lane"].alias("lane")
-    backend = java_backend(SparkSession.active())
     keys = read_keys(router.contract.spec.key, None, backend)
-    look_ups = by_literals(router.overrides, keys.base)
+    look_ups = by_literals(overrides, keys.base)
     subs = sub_keys(router.overrides, None, backend)
-    inputs = Inputs(router, keys, _hash(router, keys, backend), look_ups, subs, at, backend, written_out=False)
+    hashed = _hash(router, keys, backend)
+    inputs = Inputs(router, keys, hashed, look_ups, subs, at, backend, written_out=False, hash_keys=hash_keys)
     return decide(inputs).lane_column().alias("lane")
 
 
@@ -80,18 +85,31 @@ def with_placements(
     at = None if position is None else column_named(position).cast("bigint")
     if placed_natively(router):
         return _with_added(*routed_places(df, router))
-    if router.cells is not None or not few_enough(router.overrides, joins=True):
-        return _over_arrow(df, router, at)
     backend, schema = java_backend(df.sparkSession), df.schema
+    overrides, hash_keys = _looked_up(router, backend)
+    if router.cells is not None or not few_enough(overrides, joins=True):
+        return _over_arrow(df, router, at)
     keys = read_keys(router.contract.spec.key, schema, backend)
     frame, keys = _staged(df, keys)
-    frame, look_ups = by_joins(frame, router.overrides, keys.base)
+    frame, look_ups = by_joins(frame, overrides, keys.base)
     frame, hashed = _hash_staged(frame, _hash(router, keys, backend))
     frame, subs = _subs_staged(frame, router, look_ups, sub_keys(router.overrides, schema, backend))
     few = backend == "static" and divided_lanes(router.overrides) <= WRITTEN_OUT
-    decision = decide(Inputs(router, keys, hashed, look_ups, subs, at, backend, written_out=few))
+    inputs = Inputs(router, keys, hashed, look_ups, subs, at, backend, written_out=few, hash_keys=hash_keys)
+    decision = decide(inputs)
     added = (decision.stream_column(), decision.lane_column(), keys.routing.binary, decision.reason_column())
     return _with_added(frame, added)
+
+
+def _looked_up(router: Router, backend: JavaBackend) -> tuple[Overrides, HashKeyTable | None]:
+    """The overrides to look up by key, and the hash keys that are found by the digest instead, which is faster.
+
+    A digest finds them where it is of the whole key, with nothing of a window in it.
+    """
+    if not router.explicit or backend != "static" or router.contract.spec.key.window is not None:
+        return router.overrides, None
+    table = hash_key_table({key: router.key_space.lane_of(number) for key, number in router.explicit.items()})
+    return (router.overrides, None) if table is None else (without(router.overrides, router.explicit), table)
 
 
 def _router(contract: GivenContract | Router, lanes: int | None, stream: str | None = None) -> Router:

@@ -24,6 +24,7 @@ from keylane.hashing.murmur2 import SEED, M
 from keylane.placement.ranges import key_space
 from keylane.spark.java_calls import MURMUR2, static_call
 from keylane.spark.keys import big_endian
+from keylane.spark.shard_lanes import SIGN, bucket_lane, bucket_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 DIGEST: Final = "org.apache.commons.codec.digest.DigestUtils"
 LONGS: Final = "com.google.common.primitives.Longs"
-#: Flips the sign bit, after which signed numbers compare in the order of unsigned ones.
-SIGN: Final = -(2**63)
 #: Leading bits that estimate the lane: their product with the largest lane count stays below 2**63.
 LEADING: Final = 44
 
@@ -52,12 +51,15 @@ def digest(key: Column, backend: JavaBackend) -> Column:
 
 
 def range_lane(digest: Column, lanes: Lanes, backend: JavaBackend) -> Column:
-    """The range that a digest lies in: computed for equal ranges, searched for in others."""
+    """The range that a digest lies in: computed for equal ranges, looked up or searched for in others."""
     space = key_space(lanes)
     if len(space) == 1:
         return F.when(digest.isNotNull(), F.lit(0))
     if not space.is_equal:
         # By bisection over constant texts, whose order is that of the numbers: 4,096 ranges are 13 steps.
+        table = bucket_table(space.starts) if backend == "static" else None
+        if table is not None:
+            return bucket_lane(*halves(digest), space.starts, table)
         starts = constant_texts(f"{start:032x}" for start in space.starts)
         digits = F.lower(F.hex(digest)) if backend == "static" else digest
         return bound(digits, lambda text: F.when(text.isNotNull(), bisected(text, starts, len(space)) - 1))
@@ -74,8 +76,13 @@ def bisected(key: Column, starts: Column, count: int) -> Column:
     return F.aggregate(steps, F.lit(0), step)
 
 
+def halves(digest: Column) -> tuple[Column, Column]:
+    """The two halves of a digest under the static backend, as signed numbers."""
+    return _long(digest), _long(F.substring(digest, 9, 8))
+
+
 def _by_halves(digest: Column, starts: list[int], lanes: int) -> Column:
-    high, low = _long(digest), _long(F.substring(digest, 9, 8))
+    high, low = halves(digest)
     lane = F.shiftright(F.shiftrightunsigned(high, 64 - LEADING) * F.lit(lanes), LEADING).cast("int")
     boundary = F.get(_longs(start >> 64 for start in starts), lane)
     high, low = high.bitwiseXOR(F.lit(SIGN)), low.bitwiseXOR(F.lit(SIGN))
@@ -88,8 +95,8 @@ def _long(data: Column) -> Column:
     return static_call(LONGS, "fromByteArray", "long", data)
 
 
-def _longs(halves: Iterable[int]) -> Column:
-    return constant_texts(str(half + SIGN) for half in halves).cast("array<bigint>")
+def _longs(parts: Iterable[int]) -> Column:
+    return constant_texts(str(part + SIGN) for part in parts).cast("array<bigint>")
 
 
 def _by_text(digest: Column, starts: list[int], lanes: int) -> Column:

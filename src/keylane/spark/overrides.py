@@ -6,7 +6,7 @@ alone (`lane`) cannot join; `few_enough` tells whether it needs to. What a rule 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -48,6 +48,11 @@ class _LookUp:
     name: str
     kind: pa.DataType
     values: Mapping[bytes, Any]
+
+
+def without(overrides: Overrides, keys: Mapping[bytes, object]) -> Overrides:
+    """The overrides but for those of some keys, which are looked up otherwise."""
+    return replace(overrides, hot={key: rule for key, rule in overrides.hot.items() if key not in keys})
 
 
 def behaviours(overrides: Overrides) -> list[HotRule]:

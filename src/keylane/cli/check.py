@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keylane import numbers
-from keylane.cli.options import note_empty_cells, range_from, range_options, reading_from, reading_options
+from keylane.cli.options import (
+    check_sources,
+    note_empty_cells,
+    range_from,
+    range_options,
+    reading_from,
+    reading_options,
+)
 from keylane.cli.output import Result, Section, as_json, output_option
 
 if TYPE_CHECKING:
@@ -66,23 +73,26 @@ def check(
     Exit codes: 0 kept, 1 the data cannot be read, 2 not a contract, or data without anything to compare, 4 a
     promise is broken.
     """
-    from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
     from keylane.systems.endpoint import parse_address
-    from keylane.systems.masks import salt_of
 
     read_range = range_from(options, time.time())
     reading = replace(reading_from(options), read_range=read_range)
     contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
+    if contracts and len(contracts) < len(paths):
+        raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
+    if len(paths) > 1 and data:
+        raise click.UsageError("--data goes with one contract")
+    # One data set, or several without a key, are refused for that.
+    check_sources(*([] if contracts or key is None or len(paths) < 2 else paths), data)
+    from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
+    from keylane.systems.masks import salt_of
+
     # A contract alone shows no keys: its check leaves no secret behind.
     read = data or (None if contracts else paths[0])
     salt = None if show_keys or read is None else salt_of(read, secrets.token_bytes(16))
-    if contracts and len(contracts) < len(paths):
-        raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
     if not contracts:
         compared = compare_streams(paths, key=key, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
         return as_result(compared), output
-    if len(paths) > 1 and data:
-        raise click.UsageError("--data goes with one contract")
     if len(paths) > 1:
         return as_result(compare_contracts([Path(path) for path in paths])), output
     found = check_contract(Path(paths[0]), data, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)

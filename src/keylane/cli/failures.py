@@ -100,8 +100,11 @@ def usage(error: click.ClickException) -> str:
     command = context.command_path if context else "keylane"
     help_ = f"{command} --help"
     if isinstance(error, click.NoSuchOption):
-        known = [name for one in context.command.params for name in one.opts] if context else []
+        params = context.command.params if context else []
+        known = [name for one in params if isinstance(one, click.Option) for name in one.opts]
         near = meant(error.option_name, known)
+        if any(isinstance(one, click.Argument) and f"--{one.name}" == error.option_name for one in params):
+            near = f"it is an argument here: leave out {error.option_name}."
         return f"no such option: got {error.option_name!r}; hint: {f'{near} ' if near else ''}{help_} lists them"
     if isinstance(error, click.MissingParameter):
         return _missing(error, help_)

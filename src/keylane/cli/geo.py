@@ -10,6 +10,7 @@ import click
 
 from keylane.cli.options import (
     Arguments,
+    check_sources,
     counting_options,
     grouped,
     profiling_from,
@@ -138,14 +139,15 @@ def table(
 
 
 def _made(source: str, options: Arguments) -> GeoTable:
+    if options["most_moved"] is not None and not options["sticky"]:
+        raise click.UsageError("--most-moved is for --sticky: a new table moves everything")
+    if (options["name"] or options["streams"]) and (options["sticky"] or options["contract"]):
+        raise click.UsageError("--name and --stream are for a new contract; leave them out")
+    check_sources(source)
     from keylane.cli.progress import counted, spark_progress
     from keylane.contract.parse import load_contract
 
     old, base = (load_contract(options[name]) if options[name] else None for name in ("sticky", "contract"))
-    if options["most_moved"] is not None and old is None:
-        raise click.UsageError("--most-moved is for --sticky: a new table moves everything")
-    if (options["name"] or options["streams"]) and (old or base):
-        raise click.UsageError("--name and --stream are for a new contract; leave them out")
     kafka = replace(profiling_from(options), read_range=range_from(options, time.time()))
     from keylane.pipelines.geo_table import TableWish, geo_table
     from keylane.pipelines.profile import Options

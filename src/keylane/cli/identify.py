@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keylane import numbers
-from keylane.cli.options import range_from, range_options, read_alike, reading_from, reading_options
+from keylane.cli.options import check_sources, range_from, range_options, read_alike, reading_from, reading_options
 from keylane.cli.output import Result, Section, check_free, output_option
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ NOT_PROVEN = 4
     help="The unit of integer times; default: by their size.",
 )
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
-@click.option("--write", "contract", type=click.Path(), metavar="FILE", help="Write the contract that was found.")
+@click.option(
+    "--write", "--out", "contract", type=click.Path(), metavar="FILE", help="Write the contract that was found."
+)
 @click.option("--force", is_flag=True, help="Replace the file of --write.")
 @range_options
 @reading_options
@@ -61,6 +63,7 @@ def identify(
     A topic is read at read_committed, up to where it ends when this begins; its lane count is the cluster's. Of a
     large one a sample over all of it is read, which the answer states; --max-records sets its size.
     """
+    check_sources(data)
     from keylane.cli.progress import counted
     from keylane.pipelines.identify import identify as run
     from keylane.pipelines.identify import remarks

@@ -11,7 +11,7 @@ import click
 
 from keylane import numbers
 from keylane.cli.identify import identify_lines
-from keylane.cli.options import range_from, range_options, read_alike, reading_from, reading_options
+from keylane.cli.options import check_sources, range_from, range_options, read_alike, reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import PARTITIONERS
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     help="The partitioner, where the data does not show it; default of data without lanes: kafka-java.",
 )
 @click.option("--time", "-t", metavar="COLUMN", help="The column of times, for since when a second writer is there.")
-@click.option("--out", type=click.Path(), metavar="FILE", help="The contract; default: NAME.yaml here.")
+@click.option(
+    "--write", "--out", "out", type=click.Path(), metavar="FILE", help="The contract; default: NAME.yaml here."
+)
 @range_options
 @reading_options
 @output_option
@@ -49,6 +51,7 @@ def init(data: str, partitioner: str | None, out: str | None, output: str, **opt
 
     Exit codes: 0 written; 1 the data cannot be read; 2 usage, or the file exists; 4 the data does not show who wrote.
     """
+    check_sources(data)
     from keylane.cli.progress import counted
     from keylane.pipelines.init import InitRequest
     from keylane.pipelines.init import init as run

@@ -143,10 +143,20 @@ def main() -> None:
     sys.exit(code)
 
 
+def works(arguments: list[str], command: str) -> bool:
+    """Whether there is work to show progress of; help is printed at once.
+
+    >>> [works(line.split(), line.split()[0]) for line in ("plan a.parquet", "plan --help", "plan -h", "help plan")]
+    [True, False, False, False]
+    """
+    return command not in {"", "help", "completion"} and not {"-h", "--help", "--version"} & set(arguments)
+
+
 def _run() -> int:
     interrupts.line = LINE
     command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-    terminal.line.begin(lambda seconds: f"{command}: working, {seconds:.0f} s")
+    if works(sys.argv[1:], command):
+        terminal.line.begin(lambda seconds: f"{command}: working, {seconds:.0f} s")
     try:
         result = cli.main(prog_name="keylane", standalone_mode=False)
         if interrupts.came:

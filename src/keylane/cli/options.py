@@ -6,9 +6,13 @@ import re
 import shlex
 from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
+
+from keylane.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +25,8 @@ Arguments: TypeAlias = dict[str, Any]
 Option: TypeAlias = "Callable[[Any], Any]"
 
 
+#: What commands read, for errors.
+SOURCES: Final = "a file or folder of Parquet, JSON lines or CSV, or a topic"
 _LENGTH: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
 _PARTITIONS: Final = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -70,6 +76,20 @@ def scale_of(_context: click.Context, option: click.Parameter, text: str | None)
     except ValueError:
         raise click.UsageError(f"{option.opts[0]} takes a number, as 1e7 or 10000000, got {text!r}") from None
     return checked_scale(number)
+
+
+def check_sources(*sources: str | None, allowed: str = SOURCES) -> None:
+    """Refuse a file or folder that is not there, before anything large is imported; names the one nearby."""
+    from keylane.systems.endpoint import parse_address
+
+    for source in filter(None, sources):
+        address = parse_address(source)
+        path = Path(address.name)
+        if address.is_path and not path.exists():
+            # By their names without the ending, which all files of a folder may have in common.
+            beside = {one.stem: one.name for one in path.parent.iterdir()} if path.parent.is_dir() else {}
+            near = [f"did you mean {beside[one]!r}?" for one in get_close_matches(path.stem, beside, n=1)]
+            raise DataError.of("no such file or folder", got=source, allowed=allowed, hint="".join(near))
 
 
 def two_columns(text: str | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import click
 
 from keylane.cli.options import Arguments, grouped, properties_from
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
-from keylane.cli.profile import profile_options, profiled
+from keylane.cli.profile import check_profiled, profile_options, profiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,6 +157,7 @@ def plan(
     Exit codes: 0 leave it, or no contract to change from; 3 the chosen contract is not today's; 4 no candidate
     keeps the constraints; 1 failed; 2 usage or invalid contract.
     """
+    check_profiled(source)
     check_apart(written, saved, report)
     for path in (written, saved, report):
         check_free(path, force=force)

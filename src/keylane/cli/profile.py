@@ -11,7 +11,9 @@ import click
 
 from keylane import numbers
 from keylane.cli.options import (
+    SOURCES,
     Arguments,
+    check_sources,
     counting_options,
     grouped,
     length_of_time,
@@ -74,6 +76,11 @@ _PASSED_ON: Final = (
 )
 
 
+def check_profiled(source: str) -> None:
+    """Refuse what is not there, before anything large is imported."""
+    check_sources(source, allowed=f"a profile, {SOURCES}")
+
+
 def profiled(
     source: str,
     options: Arguments,
@@ -84,7 +91,6 @@ def profiled(
 ) -> Profile:
     """The profile of a source: read, where it is one already, or made. `beside` gets it before it is put in place."""
     from keylane.pipelines.profile import saved_in
-    from keylane.systems.endpoint import parse_address
     from keylane.systems.profiles import read_profile
 
     if saved_in(source):
@@ -92,12 +98,6 @@ def profiled(
         if out is not None:
             raise click.UsageError(f"SRC is a saved profile already; hint: leave out --out {out}")
         return read_profile(Path(source))
-    address = parse_address(source)
-    if address.is_path and not Path(address.name).exists():
-        from keylane.errors import DataError
-
-        allowed = "a profile, or a file or folder of Parquet, JSON lines or CSV"
-        raise DataError.of("no such file or folder", got=source, allowed=allowed)
     return _made(source, options, out=out, force=force, beside=beside)
 
 
@@ -143,10 +143,16 @@ def _made(
 _READING: Final = ("lane", "seconds", "kind", "settings")
 
 
+def shown_name(name: str) -> str:
+    """The option of this command that gives an argument, as it is typed."""
+    params = click.get_current_context().command.params
+    return next((max(one.opts, key=len) for one in params if one.name == name), name)
+
+
 def _refuse_reading(options: Arguments) -> None:
     """A profile is counted already: what says how to count would be of no effect."""
-    said = [
-        name
+    said = {
+        name: shown_name(name)
         for name in (
             "keys",
             "encodings",
@@ -160,12 +166,15 @@ def _refuse_reading(options: Arguments) -> None:
             "seconds",
             "kind",
             "settings",
+            "approximate",
             *("last", "since", "until", "most", "partitions"),
         )
         if options[name]
-    ]
-    if said or options["approximate"]:
-        raise click.UsageError("SRC is a profile, and counted already: leave out what says how to read a source")
+    }
+    if said:
+        lanes = click.get_current_context().command.name == "plan" and "lane" in said and options["lane"].isdigit()
+        hint = f"did you mean --lanes {options['lane']}?" if lanes else f"leave out {', '.join(said.values())}"
+        raise click.UsageError(f"SRC is a profile, and counted already; hint: {hint}")
 
 
 def _encoding(given: tuple[str, ...]) -> Any:
@@ -212,6 +221,7 @@ def profile(
     Exit codes: 0 done, 1 the source cannot be read, 2 usage.
     """
     check_free(report, force=force)
+    check_profiled(source)
     from keylane.contract.parse import load_contract
     from keylane.pipelines.profile import document_of, saved_in
 

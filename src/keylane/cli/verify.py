@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane import numbers
-from keylane.cli.options import reading_from, reading_options
+from keylane.cli.options import check_sources, reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def verify(source: str, target: str, contract: str | None, output: str, **option
 
     Exit codes: 0 certified, 1 cannot be read, 2 usage or another contract's target, 4 broken or not proven.
     """
+    check_sources(source)
     from keylane.cli.progress import counted
     from keylane.contract.parse import load_contract
     from keylane.pipelines.verify import verify as run

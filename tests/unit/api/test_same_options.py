@@ -43,7 +43,7 @@ ELSEWHERE: Final[dict[str, dict[str, str]]] = {
         "--all": "the document has every partitioner",
     },
     "identify": {"--write": "init", "--force": "init"},
-    "init": {},
+    "init": {"--write": "out, by its other name"},
     "match": {
         "--from": "co_partitioned",
         "--scale": "scale of Columns",
@@ -72,7 +72,7 @@ PYTHON_ONLY: Final = {"options", "spark", "progress", "stop", "key", "keys", "so
 PYTHON_ONLY_OF: Final[dict[str, set[str]]] = {
     "check": {"given"},
     "dry_run": {"contract"},
-    "init": {"data"},
+    "init": {"data", "out"},
     "match": {"driver_columns", "rider_columns", "co_partitioned"},
     "route": {"contract"},
 }

@@ -5,6 +5,7 @@
     amount     14,970.5    a load, which need not be whole
     percent    48.6%       a share, with a number of digits
     share      0.044%      a share, with the digits that it needs
+    among      1 of 15,848 keys    a share of things, counted where they are few
     times      3.79×       how many times the mean
     size       3.6 MiB     bytes
     duration   2 min 5 s   seconds
@@ -67,6 +68,22 @@ def share(value: float) -> str:
     while 0 < value < 10.0 ** (-digits - 1) and digits < 6:
         digits += 1
     return percent(value, digits)
+
+
+#: Up to so many, things are counted rather than given as a share.
+FEW = 100
+
+
+def among(value: float, total: int | None, what: str) -> str:
+    """A share of so many things: few of them as a count, otherwise in percent; `total` is None where it is not known.
+
+    >>> among(1 / 15_848, 15_848, "key"), among(0.0, 10, "key"), among(0.25, 15_848, "key"), among(0.25, None, "key")
+    ('1 of 15,848 keys', '0 of 10 keys', '25.0% of the keys', '25.0% of the keys')
+    """
+    found = 0.0 if total is None else value * total
+    if total is None or found > FEW:
+        return f"{share(value)} of the {plural(2, what).removeprefix('2 ')}"
+    return f"{count(max(round(found), 1) if value else 0)} of {plural(total, what)}"
 
 
 def spread(cv: float) -> str:

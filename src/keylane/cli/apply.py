@@ -122,20 +122,11 @@ def _file(saved: SavedPlan) -> AppliedContract:
 
 
 def _streams(contract: Contract, endpoint: Endpoint | None) -> list[AppliedStream]:
-    """Every stream of the contract and of its tiers: there, to be created, or for people to change."""
-    from keylane.documents.apply import AppliedStream
+    """Every stream of the contract and of its tiers, as the cluster has it where there is one."""
+    from keylane.plan.saved import streams_of
 
-    lanes = None if contract.spec.lanes == "live" else contract.spec.lanes
-    wanted: dict[str, int | None] = {**dict.fromkeys(contract.spec.streams, lanes), **contract.tiers}
-    there = endpoint.lanes_there(list(wanted)) if endpoint else {}
-    out = []
-    for name, count in wanted.items():
-        has = there.get(name)
-        action: Any = "not-checked" if has is None else "in-place" if has == count or count is None else "by-hand"
-        if has == 0 and count is not None:
-            action = "create"
-        out.append(AppliedStream(stream=name, lanes=count, there=has, action=action))
-    return out
+    names = [*contract.spec.streams, *contract.tiers]
+    return streams_of(contract, endpoint.lanes_there(names) if endpoint else None)
 
 
 def _carried_out(
@@ -176,6 +167,8 @@ def _document(
     from keylane.documents.apply import ApplyDocument
     from keylane.plan.saved import by_hand
 
+    # As it would be typed here: commands that people copy are short.
+    path = _typed(saved.bound.contract.path)
     commands = endpoint.commands_for({one.stream: one.lanes or 1 for one in streams}) if endpoint else {}
     left = [one for one in streams if one.action == "create"]
     return ApplyDocument(
@@ -184,16 +177,9 @@ def _document(
         pending=bool(file and file.action == "write") or bool(left),
         contract=file,
         streams=streams,
-        by_hand=by_hand(_nearby(saved), contract, streams, commands, _later(contract, endpoint)) if contract else [],
+        by_hand=by_hand(saved.plan, contract, path, streams, commands, _later(contract, endpoint)) if contract else [],
         notes=list(_notes(saved, endpoint)) if contract else ["today's contract stays: there is nothing to do"],
     )
-
-
-def _nearby(saved: SavedPlan) -> SavedPlan:
-    """The plan with the contract's path as it would be typed here: commands that people copy are short."""
-    bound = saved.bound
-    contract = bound.contract.model_copy(update={"path": _typed(bound.contract.path)})
-    return saved.model_copy(update={"bound": bound.model_copy(update={"contract": contract})})
 
 
 def _typed(path: str) -> str:

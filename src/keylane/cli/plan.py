@@ -168,7 +168,8 @@ def plan(
     asked = request_of(options)
     made = profiled(source, options)
     found = make_plan(made, question_of(made, asked))
-    document = document_of(made, found, show_keys=show_keys, stored=saved_in(source))
+    file = options["contract"] or written
+    document = document_of(made, found, show_keys=show_keys, stored=saved_in(source), path=file)
     write(written, found.text or _today_text(options))
     if saved:
         _save(saved, document, made, found, options, written)
@@ -281,18 +282,25 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
 
         yield from explained(document)
         return
+    from keylane import numbers
+
     if document.holding:
         yield f"  {document.holding.says}"
     yield from (f"  {reason}" for reason in document.chosen.why)
     if document.profile.hot:
-        yield f"  Counted on all records: {document.profile.hot.verdict}"
+        from keylane.plan.document import on_all_records
+
+        yield f"  {on_all_records(document.profile.hot)}"
     yield from _left_out(document)
     change = document.change
     if change and document.changes:
-        from keylane import numbers
+        from keylane.plan.document import keys_moved
 
-        records, keys = numbers.share(change.moved_traffic or 0), numbers.share(change.moved_keys or 0)
-        yield f"  Cost: {records} of all records and {keys} of the keys change lane."
+        records, keys = numbers.share(change.moved_traffic or 0), keys_moved(document)
+        yield f"  Cost: {records} of all records and {keys} change lane."
+    if document.by_hand:
+        steps, who = numbers.plural(len(document.by_hand), "step"), ", ".join(one.who for one in document.by_hand)
+        yield f"  By hand: {steps} ({who}). keylane apply lists them."
     yield from (f"  {note}" for note in document.notes)
 
 

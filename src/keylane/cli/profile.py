@@ -188,10 +188,6 @@ def _encoding(given: tuple[str, ...]) -> Any:
     return given if len(given) > 1 else given[0] if given else "utf8"
 
 
-#: A window with less than this share of the mean is as good as empty.
-_STRAY: Final = 0.01
-
-
 @click.command(short_help="Who is heavy, and why a lane is hot: every key by window, in one pass.")
 @click.argument("source", metavar="SRC")
 @profile_options
@@ -324,7 +320,7 @@ def as_result(document: ProfileDocument, *, show_keys: bool, page: str | None = 
 
 def _answer(document: ProfileDocument) -> Iterator[str]:
     """What there is to know first: two writers where there are two, how heavy keys are, and why a lane is full."""
-    from keylane.profile.document import writers_text
+    from keylane.profile.document import keys_verdict, writers_text
 
     about = "about " if document.approximate else ""
     if document.writers and document.writers.verdict == "mixed":
@@ -334,6 +330,8 @@ def _answer(document: ProfileDocument) -> Iterator[str]:
     keys = numbers.plural(document.distinct_keys, "key")
     text = f"{numbers.plural(document.records, 'record')} of {about}{keys}"
     yield f"{text}; the heaviest has {numbers.share(top)}{_share_of_first(document)}"
+    if not document.hot:
+        yield f"  {keys_verdict(document)}"
     if document.writers and document.writers.verdict != "mixed":
         yield f"  {writers_text(document.writers)}"
     if document.hot:
@@ -342,7 +340,9 @@ def _answer(document: ProfileDocument) -> Iterator[str]:
 
 
 def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
-    yield from (f"  {note}" for note in notes(document))
+    from keylane.profile.document import profile_notes
+
+    yield from (f"  {note}" for note in profile_notes(document))
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"
     kept = document.profile
@@ -355,47 +355,3 @@ def _share_of_first(document: ProfileDocument) -> str:
     wanted = max(1, ranks[-1].rank // 100)
     near = min(ranks, key=lambda one: abs(one.rank - wanted))
     return f", the first {numbers.count(near.rank)} of them {numbers.share(near.cumulative)}" if near.rank > 1 else ""
-
-
-def notes(document: ProfileDocument) -> Iterator[str]:
-    """What a reader should know before trusting the tables."""
-    without = {name: count for name, count in document.without_key.as_json().items() if count}
-    if without:
-        yield "without a key: " + ", ".join(f"{numbers.count(count)} {name}" for name, count in without.items())
-    yield from (document.how[name] for name in ("sampled", "places") if name in document.how)
-    alike = document.lookalikes
-    if alike.groups:
-        kinds = sorted({one.kind for one in alike.examples})
-        first = " = ".join(alike.examples[0].keys)
-        groups = f"{numbers.plural(alike.groups, 'group')} of keys"
-        text = f"{groups} {'looks' if alike.groups == 1 else 'look'} the same and {_are(alike.groups)} not"
-        records = numbers.plural(alike.records, "record")
-        yield f"{text} ({', '.join(kinds)}), {records} under the rarer spelling: {first}"
-    yield from _window_notes(document)
-    lanes = document.lanes
-    if lanes and lanes.misplaced:
-        records = numbers.plural(lanes.misplaced, "record")
-        yield f"{records} {_are(lanes.misplaced)} in another lane than the contract gives their key"
-    if document.approximate:
-        yield document.how["heavy"]
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
-
-
-def _window_notes(document: ProfileDocument) -> Iterator[str]:
-    from keylane.profile.document import BY_SIZE, NO_TIME
-
-    windows = document.windows
-    records = windows.records
-    mean = sum(records) / len(records)
-    stray = [n + 1 for n, count in enumerate(records) if count < _STRAY * mean]
-    if windows.kind == "time" and stray and len(records) > 1:
-        few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
-        which = few or ", ".join(map(str, stray))
-        hold = f"windows {which} hold" if len(stray) > 1 else f"window {which} holds"
-        yield f"{hold} next to nothing: the source pauses there, or a few odd times stretch it"
-    for sentence in document.how["windows"].split(". ")[1:]:
-        if BY_SIZE in sentence or NO_TIME in sentence:
-            yield sentence.strip().removesuffix(".")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from keylane.documents.model import AtLeastOne, Count, Digest, Document, PathText
-from keylane.documents.plan import PlanDocument
+from keylane.documents.plan import ByHand, PlanDocument
 
 
 class BoundContract(Document):
@@ -71,14 +71,6 @@ class AppliedStream(Document):
     lanes: AtLeastOne | None = Field(description="As the contract says; null where that is `live`.")
     there: Count | None = Field(description="The lanes it has, 0 where it is missing; null where nobody was asked.")
     action: Literal["create", "created", "in-place", "by-hand", "not-checked"]
-
-
-class ByHand(Document):
-    """What only people can do, and how."""
-
-    who: Literal["producers", "consumers", "streams", "joined streams", "afterwards"]
-    what: str
-    commands: list[str]
 
 
 class ApplyDocument(Document):

@@ -272,6 +272,14 @@ class ChangeReason(Document):
     message: str
 
 
+class ByHand(Document):
+    """What only people can do, and how."""
+
+    who: Literal["producers", "consumers", "streams", "joined streams", "afterwards"]
+    what: str
+    commands: list[str]
+
+
 class ChangeCost(Document):
     """What going from today's contract to the chosen one costs."""
 
@@ -342,6 +350,9 @@ class PlanDocument(Document):
     geo: PlanGeo | None = None
     sizing: PlanSizing | None
     change: ChangeCost | None
+    by_hand: list[ByHand] = Field(
+        default=[], description="What only people can do, as `keylane apply` lists it; empty where nothing changes."
+    )
     folds: list[FoldRow]
     over_time: OverTime
     how: dict[Annotated[str, StringConstraints(pattern="^[a-z0-9_]+$")], str] = Field(

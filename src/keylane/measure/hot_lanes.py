@@ -17,6 +17,7 @@ record by record: `conformance`; which clients wrote it: `identify`.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import log, sqrt
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -30,6 +31,8 @@ from keylane.measure.chance import ALPHA, Runs, fair_fullest, keys_chance, recor
 from keylane.measure.identify import STRAY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from keylane.measure.identify import Identification
@@ -150,20 +153,26 @@ def verdict(
 def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:
     if not hot:
         return f"No lane is hot: the fullest carries {fullest:.2f} times the mean."
-    lane, alike = hot[0], sum(other.cause == cause for other in hot[1:])
-    because = f"because of {_SAYS[cause]}: {lane.evidence}.{of_others(len(hot) - 1, alike)}"
+    lane = hot[0]
+    because = f"because of {_SAYS[cause]}: {lane.evidence}.{of_others([other.cause for other in hot[1:]])}"
     return f"Lane {lane.lane} carries {lane.over_mean:.2f} times the mean {because}"
 
 
-def of_others(count: int, alike: int) -> str:
-    """The other lanes above the mean, and how many of them for the same reason."""
-    if not count:
+#: The same of several lanes: each has a key, or keys, of its own.
+_SAYS_EACH: Final[dict[Cause, str]] = {**_SAYS, "one-key": "one key each", "few-keys": "a few heavy keys each"}
+
+
+def of_others(causes: Sequence[Cause]) -> str:
+    """The other lanes above the mean, with the cause of each kind."""
+    if not causes:
         return ""
-    lanes = f"{numbers.count(count)} other {'lane is' if count == 1 else 'lanes are'} above the mean"
-    if alike == count:
-        return f" {lanes}, for the same reason."
-    several = f"{numbers.count(alike)} of them for the same reason" if alike else ""
-    return f" {lanes}, {several or ('for another reason' if count == 1 else 'for other reasons')}."
+    found = Counter(causes)
+    lanes = f"{numbers.count(len(causes))} other {'lane is' if len(causes) == 1 else 'lanes are'} above the mean"
+    if len(found) == 1:
+        says = _SAYS_EACH if len(causes) > 1 else _SAYS
+        return f" {lanes}, because of {says[causes[0]]}."
+    parts = [f"{numbers.count(n)} because of {(_SAYS_EACH if n > 1 else _SAYS)[one]}" for one, n in found.items()]
+    return f" {lanes}: {', '.join(parts)}."
 
 
 def _who(misplaced: float | None, writers: Identification | None) -> str:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from keylane.plan.planner import Plan
     from keylane.profile.model import Profile
 
-#: Lane counts that are compared where neither a count nor a contract of today is known.
-USUAL: Final = (8, 128)
 #: Where more throughput is needed, counts up to so many times today's, or the fewest that could carry it, are compared.
 TIMES: Final = 4
 #: Window sizes that a contract may have, in seconds.
@@ -93,12 +91,22 @@ def _lanes_now(made: Profile, asked: PlanRequest) -> int | None:
 
 
 def _usual_counts(now: int | None, needed: Demand | None) -> tuple[int, ...]:
-    """Today's count alone, unless something needs more; without any, the usual ones."""
-    low, high = (now, now) if now else USUAL
-    if needed is not None:
-        even = lanes_for(needed, lambda _: 1.0).lanes or MAX_LANES
-        high = min(MAX_LANES, TIMES * max(low, even))
-    return lane_counts(low, high)
+    """Today's count alone, unless something needs more; without any, from the fewest that could carry what is needed.
+
+    Without a count and without a need nothing says how many lanes a stream should have, and none is made up.
+    """
+    if needed is None:
+        if now is None:
+            raise UsageError.of(
+                "the number of lanes is not known",
+                got="no contract, and a source without lanes (partitions)",
+                allowed="--lanes N or LOW..HIGH; --contract FILE with today's count; or a need such as --readers N",
+                hint="--lanes 12, or as many partitions as the topic has",
+            )
+        return lane_counts(now, now)
+    even = lanes_for(needed, lambda _: 1.0).lanes or MAX_LANES
+    low = now or even
+    return lane_counts(low, min(MAX_LANES, TIMES * max(low, even)))
 
 
 def _means(made: Profile, asked: PlanRequest) -> Means:
@@ -135,8 +143,10 @@ def _demand(made: Profile, given: Mapping[str, Any]) -> tuple[Demand | None, boo
     return Demand(None if each is None else records * each / 1e6, records, **given), bool(given)
 
 
-def document_of(made: Profile, found: Plan, *, show_keys: bool, stored: str | None) -> PlanDocument:
-    """The document of a plan; `stored` is where the profile is saved, if it is."""
+def document_of(
+    made: Profile, found: Plan, *, show_keys: bool, stored: str | None, path: str | None = None
+) -> PlanDocument:
+    """The document of a plan; `stored` is where the profile is saved, if it is, `path` the file of the contract."""
     hot = found.heat if found.today else heat_under(found.stream, plainly_hashed(found), SEED)
     profile = overview(made, salt=mask_salt(made.source, stored), show_keys=show_keys, stored=stored, hot=hot)
-    return document(found, profile, show_keys=show_keys)
+    return document(found, profile, show_keys=show_keys, path=path)

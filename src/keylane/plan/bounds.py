@@ -109,21 +109,21 @@ def _must_share(weights: NDArray[Any], lanes: int) -> float:
     return float((upto[last] - upto[last - together - 1]).max())
 
 
-def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3) -> Ceiling:
+def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3, of: str = "all records") -> Ceiling:
     """Whether another lane count can help, and what would otherwise.
 
-    `allowed` is the max/mean the user can live with. Spreading the key, or moving it to a tier, changes the ceiling;
-    a new lane count never does.
+    `allowed` is the max/mean the user can live with, `of` the records that the share is counted on. Spreading the key,
+    or moving it to a tier, changes the ceiling; a new lane count never does.
     """
     useful, alone = useful_lanes(hottest_share), hottest_share * lane_count(lanes)
     helps = lanes < useful
     if alone <= allowed:
-        has = f"the hottest key has {numbers.share(hottest_share)} of all records"
-        says = f"{has}: up to {useful} lanes can be filled evenly"
+        has = f"the hottest key has {numbers.share(hottest_share)} of {of}"
+        says = f"{has}: up to {numbers.plural(useful, 'lane')} can be filled evenly"
     else:
         width = ceil(round(alone / allowed, 9))
         says = (
-            f"the hottest key has {numbers.share(hottest_share)} of all records and alone makes its lane "
+            f"the hottest key has {numbers.share(hottest_share)} of {of} and alone makes its lane "
             f"{alone:.2f} times the mean of {lanes} lanes; with more than {useful} lanes the fullest one gets no "
             f"smaller. What would help: spread this key over {width} lanes or more by a sub-key (order is then kept "
             f"per sub-key), move it to a tier of its own, or choose a finer key"

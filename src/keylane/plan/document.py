@@ -43,13 +43,12 @@ from keylane.plan.choose import effort
 from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
+from keylane.plan.saved import by_hand, streams_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from keylane.contract.evolve import Change
     from keylane.documents.plan import StrategyName
-    from keylane.documents.profile import Edge, ProfileDocument
+    from keylane.documents.profile import Edge, Hot, ProfileDocument
     from keylane.plan.candidates import Candidate
     from keylane.plan.choose import Constraints, Judged
     from keylane.plan.cost import Cost
@@ -79,10 +78,12 @@ def _named(candidate: Candidate) -> str:
 def why(plan: Plan) -> list[str]:
     """The reasons for what was chosen."""
     chosen, wanted = plan.choice.chosen, plan.question.constraints
-    candidate, least = chosen.candidate, floor(_counted(plan), chosen.candidate.lanes)
+    candidate, least = chosen.candidate, floor(plan.stream.counted, chosen.candidate.lanes)
+    bound = f"no placement of whole keys goes below {least.max_over_mean:.2f}x on {_these(plan)}"
     out = [
         _order(chosen.order_scope, wanted, stays=not plan.changes),
-        f"Fullest lane: {_over(candidate)}; no placement of whole keys goes below {least.max_over_mean:.2f}x.",
+        _lanes_why(plan),
+        f"Fullest lane: {_over(candidate)}; {bound}.",
         *_against_hash(plan, candidate),
         *_looked_better(plan),
     ]
@@ -108,11 +109,24 @@ def _over(candidate: Candidate) -> str:
     return f"{candidate.max_over_mean:.2f}x the mean"
 
 
-def _counted(plan: Plan) -> NDArray[np.int64]:
-    """Records of each key among those that the figures are counted on."""
-    stream = plan.stream
-    found: NDArray[np.int64] = (stream.folds[0].score if stream.folds else stream.whole).by_window.sum(axis=1)
-    return found
+def _these(plan: Plan) -> str:
+    """The records that figures, floor and ceiling are counted on."""
+    counted = basis(plan)
+    return f"the newest {numbers.count(counted.records)} records" if counted.later else "all records"
+
+
+def _lanes_why(plan: Plan) -> str:
+    """Why this lane count: today's, the source's, what was asked for, or what that comes to."""
+    lanes, counts, keep = plan.choice.chosen.candidate.lanes, plan.question.counts, plan.question.constraints.keep_lanes
+    shown = f"Lanes: {numbers.count(lanes)}"
+    if keep == lanes or (plan.today is not None and plan.today.lanes == lanes):
+        return f"{shown}, {'as today' if plan.today else 'as the source has'}."
+    if plan.sizing is not None and plan.question.binding:
+        return f"{shown}, the fewest of those compared that carry what was asked for: {plan.sizing.says}."
+    if len(counts) == 1:
+        return f"{shown}, as requested."
+    compared = f"{numbers.count(min(counts))} to {numbers.count(max(counts))}"
+    return f"{shown}, the fewest of {compared} that do at least four fifths of the work of the best."
 
 
 def _looked_better(plan: Plan) -> list[str]:
@@ -277,7 +291,7 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
         out.append("the profile is approximate: only the keys that its sketch kept are placed")
     if names_keys(plan) and plan.changes and not show_keys:
         out.append("the contract names keys and is left out here: --write FILE writes it, --show-keys shows it")
-    out += [*_held_up(plan), *_left_behind(plan), *_came_to_today(plan)]
+    out += [*_held_up(plan), *_left_behind(plan), *_came_to_today(plan), *_by_sub_key(plan)]
     if plan.today and plan.changes and plan.today.contract.spec.golden:
         out.append("the golden examples of today's contract are not in the new one: some of them may move")
     return out
@@ -296,14 +310,26 @@ def _came_to_today(plan: Plan) -> list[str]:
     return [f"{names}: fitted on all records it comes to today's contract; {why}"]
 
 
+def _by_sub_key(plan: Plan) -> list[str]:
+    """How a spread by a field that the profile did not count was scored."""
+    field, key = plan.question.means.sub_key, plan.stream.profile.key.fields
+    used = [one.candidate.strategy for one in plan.judged if one.because is None and one.order_scope == "per-sub-key"]
+    if field is None or not used:
+        return []
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys(used))
+    fields = " ".join(f"--key {name}" for name in (*key, field))
+    scored = f"a spread key is scored as if {field} divided it evenly over its lanes"
+    see = f"keylane profile {fields} shows whether one {field} is heavy"
+    return [f"{names}: the profile did not count {field}, so {scored}; {see}"]
+
+
 def _held_up(plan: Plan) -> list[str]:
     """Where more lanes were taken than the heaviest key leaves of use."""
-    chosen, records = plan.choice.chosen.candidate, plan.stream.records
-    share = float(records[0] / records.sum())
+    chosen, share = plan.choice.chosen.candidate, plan.stream.hottest
     more = plan.today is None or chosen.lanes > plan.today.lanes
     if not plan.changes or not more or chosen.lanes <= useful_lanes(share):
         return []
-    alone = f"the heaviest key alone has {numbers.share(share)} of the records"
+    alone = f"the heaviest key alone has {numbers.share(share)} of {_these(plan)}"
     return [f"{alone}: no number of lanes brings the fullest below that, unless that key is divided (--sub-key)"]
 
 
@@ -329,7 +355,9 @@ HOW: Final = {
     "hottest_key_share": "the largest share of all records that one key puts on one lane",
     "moved_keys": "keys of the profile whose lane changes; a key with several lanes counts by the part that stays",
     "moved_traffic": "the same, weighted by records",
-    "floor": "the lower bound of every placement with each key on one lane, given the records of each key",
+    "floor": "the lower bound of every placement with each key on one lane, given the records of each key; of all "
+    "records of the profile, where it stands beside figures of all records",
+    "ceiling": "one over the share of the heaviest key, of the records that figures are counted on",
     "noise_cv": "the CV that chance alone gives as many records on as many lanes",
     "holding": "as even as fitted: the fullest lane is at most a quarter fuller than when it was fitted, beyond what "
     "chance gives so few records; the time is the shortest under any of the three cuts",
@@ -368,12 +396,31 @@ def how(plan: Plan) -> dict[str, str]:
     return {name: text for name, text in {**HOW, **some, **held, **moved}.items() if text}
 
 
-def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanDocument:
-    """The whole plan; `overview` is the document of its profile.
+def keys_moved(document: PlanDocument) -> str:
+    """The keys that change lane: few of them as a count."""
+    profile, moved = document.profile, document.change.moved_keys if document.change else None
+    return numbers.among(moved or 0.0, None if profile.approximate else profile.distinct_keys, "key")
+
+
+def on_all_records(hot: Hot) -> str:
+    """The verdict on hot lanes as it stands in a plan, whose other figures are of other records."""
+    return f"On all records, {hot.verdict[:1].lower()}{hot.verdict[1:]}"
+
+
+def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool, path: str | None = None) -> PlanDocument:
+    """The whole plan; `overview` is the document of its profile, `path` the file that its contract is in or goes to.
 
     Keys are personal data: unless they are to be shown, the contract that names some is left out, and its file alone
     has them.
     """
+    made = _document(plan, overview, show_keys=show_keys)
+    if not plan.changes:
+        return made
+    file = path or f"{plan.contract.metadata.name}.yaml"
+    return made.model_copy(update={"by_hand": by_hand(made, plan.contract, file, streams_of(plan.contract))})
+
+
+def _document(plan: Plan, overview: ProfileDocument, *, show_keys: bool) -> PlanDocument:
     chosen, asked, advised = plan.choice.chosen, plan.question.constraints, advice(plan)
     return PlanDocument(
         profile=overview,
@@ -482,9 +529,8 @@ def _floors(plan: Plan) -> dict[str, PlanFloor]:
 
 
 def _ceiling(plan: Plan) -> UsefulLanes:
-    records = plan.stream.records
     allowed = plan.question.constraints.max_over_mean or USUAL
-    found = ceiling(float(records[0] / records.sum()), plan.choice.chosen.candidate.lanes, allowed)
+    found = ceiling(plan.stream.hottest, plan.choice.chosen.candidate.lanes, allowed, _these(plan))
     return UsefulLanes(**asdict(found))
 
 

@@ -295,6 +295,17 @@ class ProfiledStream:
         return self._columns.sum(axis=0, dtype=np.int64)
 
     @cached_property
+    def counted(self) -> NDArray[np.int64]:
+        """Records of each key among those that figures are counted on: the newest, which nothing was fitted on."""
+        newest = self.folds[0].score if self.folds else self.whole
+        return newest.by_window.sum(axis=1, dtype=np.int64)
+
+    @property
+    def hottest(self) -> float:
+        """The share of the heaviest key of these records."""
+        return float(self.counted.max(initial=0) / max(1, self.counted.sum()))
+
+    @cached_property
     def total(self) -> int:
         """Records of all keys."""
         return int(self.window_totals.sum())

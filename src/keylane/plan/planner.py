@@ -197,8 +197,7 @@ def _sizing(question: Question, found: Sequence[Candidate], stream: ProfiledStre
         lanes: min(one.max_over_mean for one in found if one.lanes == lanes and one.strategy in WHOLE_KEYS)
         for lanes in question.counts
     }
-    records = stream.records
-    return lanes_for(question.demand, skew, hottest_share=float(records[0] / records.sum()))
+    return lanes_for(question.demand, skew, hottest_share=stream.hottest)
 
 
 def _wanted(question: Question, sizing: Sizing | None) -> Constraints:

@@ -15,7 +15,8 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.partitioners import FACTS
-from keylane.documents.apply import ByHand, SavedPlan
+from keylane.documents.apply import AppliedStream, SavedPlan
+from keylane.documents.plan import ByHand
 from keylane.errors import DataError
 from keylane.numbers import share
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.contract.model import Contract
-    from keylane.documents.apply import AppliedStream, Bound, PlannedContract
+    from keylane.documents.apply import Bound, PlannedContract
     from keylane.documents.plan import PlanDocument
 
 _NONE: Final = "0" * 64
@@ -65,44 +66,61 @@ def _fingerprint(plain: dict[str, Any]) -> str:
 
 
 def by_hand(
-    saved: SavedPlan,
+    plan: PlanDocument,
     contract: Contract,
+    path: str,
     streams: list[AppliedStream],
-    commands: dict[str, str],
+    commands: dict[str, str] | None = None,
     later: list[str] | None = None,
 ) -> list[ByHand]:
-    """What only people can do, in the order in which to do it.
+    """What only people can do, in the order in which to do it; `path` is the file of the contract.
 
     `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`. `later` are
     the streams as `keylane check` reads what comes into them afterwards; None where nobody knows where they are.
     """
+    known = commands or {}
     return [
-        *_grow(streams, commands),
-        *_producers(saved, contract),
-        *_consumers(saved, commands),
-        *_joined(saved),
-        *_after(saved, later),
+        *_grow(plan, streams, known),
+        *_producers(plan, contract, path),
+        *_consumers(plan, known),
+        *_joined(plan),
+        *_after(plan, path, later),
     ]
 
 
-def _grow(streams: list[AppliedStream], commands: dict[str, str]) -> Iterator[ByHand]:
+def streams_of(contract: Contract, there: dict[str, int] | None = None) -> list[AppliedStream]:
+    """Every stream of the contract and of its tiers: there, to be created, for people to change, or not looked at."""
+    lanes = None if contract.spec.lanes == "live" else contract.spec.lanes
+    wanted: dict[str, int | None] = {**dict.fromkeys(contract.spec.streams, lanes), **contract.tiers}
+    out = []
+    for name, count in wanted.items():
+        has = (there or {}).get(name)
+        action: Any = "not-checked" if has is None else "in-place" if has == count or count is None else "by-hand"
+        if has == 0 and count is not None:
+            action = "create"
+        out.append(AppliedStream(stream=name, lanes=count, there=has, action=action))
+    return out
+
+
+def _grow(plan: PlanDocument, streams: list[AppliedStream], commands: dict[str, str]) -> Iterator[ByHand]:
+    """Streams with another lane count than the contract's: as they are; where none was looked at, as today's has it."""
+    before = plan.today.lanes if plan.today and plan.today.lanes != plan.chosen.lanes else None
     for one in streams:
-        if one.action != "by-hand":
+        unseen = one.action == "not-checked" and one.lanes == plan.chosen.lanes
+        has = one.there if one.action == "by-hand" else before if unseen else None
+        if has is None:
             continue
         what = (
-            f"{one.stream} has {one.there} lanes (partitions) and needs {one.lanes}. Keys change lane with it, so stop "
+            f"{one.stream} has {has} lanes (partitions) and needs {one.lanes}. Keys change lane with it, so stop "
             f"the producers and let the consumers read everything first; or copy it with keylane route"
         )
         shown = commands.get(f"grow {one.stream}")
-        yield ByHand(
-            who="streams", what=what, commands=[shown] if shown and (one.there or 0) < (one.lanes or 0) else []
-        )
+        yield ByHand(who="streams", what=what, commands=[shown] if shown and has < (one.lanes or 0) else [])
 
 
-def _producers(saved: SavedPlan, contract: Contract) -> Iterator[ByHand]:
-    spec, path = contract.spec, saved.bound.contract.path
+def _producers(plan: PlanDocument, contract: Contract, path: str) -> Iterator[ByHand]:
+    spec, today = contract.spec, plan.today
     facts = FACTS[spec.partitioner]
-    today = saved.plan.today
     if spec.hot_keys or spec.table or spec.geo or spec.key.window:
         what = (
             "every producer has to place records by the contract: a client's own partitioner does not know the keys "
@@ -111,7 +129,11 @@ def _producers(saved: SavedPlan, contract: Contract) -> Iterator[ByHand]:
         yield ByHand(
             who="producers",
             what=what,
-            commands=[f"python: keylane.systems.kafka.KeyedProducer(Router(load_contract({path!r})), BROKERS)"],
+            commands=[
+                "python: from keylane import Router",
+                "python: from keylane.systems.kafka import KeyedProducer",
+                f"python: KeyedProducer(Router({path!r}), BROKERS)",
+            ],
         )
     elif today is None or today.partitioner != spec.partitioner or today.overrides:
         yield ByHand(
@@ -119,7 +141,7 @@ def _producers(saved: SavedPlan, contract: Contract) -> Iterator[ByHand]:
             what=f"set every producer to the placement of {spec.partitioner}",
             commands=[f"{facts.client}: {facts.setting}"],
         )
-    elif today.lanes != saved.plan.chosen.lanes:
+    elif today.lanes != plan.chosen.lanes:
         yield ByHand(
             who="producers",
             what=_SEE_LANES,
@@ -127,32 +149,32 @@ def _producers(saved: SavedPlan, contract: Contract) -> Iterator[ByHand]:
         )
 
 
-def _consumers(saved: SavedPlan, commands: dict[str, str]) -> Iterator[ByHand]:
-    change = saved.plan.change
+def _consumers(plan: PlanDocument, commands: dict[str, str]) -> Iterator[ByHand]:
+    change = plan.change
     if change is None:
         return
     waits = f"; a new lane waits for up to {change.fan_in} old ones" if change.fan_in else ""
     moved = f"{share(change.moved_traffic or 0)} of the records change lane"
     what = f"drain: {moved}, so stop the producers, wait until no consumer group lags{waits}, then start both again"
     yield ByHand(who="consumers", what=what, commands=[commands["lag"]] if "lag" in commands else [])
-    if saved.plan.chosen.tier_lanes:
+    if plan.chosen.tier_lanes:
         yield ByHand(who="consumers", what="consumers have to read the stream of the tier as well", commands=[])
     yield from (ByHand(who="consumers", what=text, commands=[]) for text in change.says)
 
 
-def _joined(saved: SavedPlan) -> Iterator[ByHand]:
-    for one in saved.plan.change.kinds if saved.plan.change else []:
+def _joined(plan: PlanDocument) -> Iterator[ByHand]:
+    for one in plan.change.kinds if plan.change else []:
         if one.kind == "breaks-co-partitioning":
             yield ByHand(who="joined streams", what=one.message, commands=[])
 
 
-def _after(saved: SavedPlan, later: list[str] | None) -> Iterator[ByHand]:
+def _after(plan: PlanDocument, path: str, later: list[str] | None) -> Iterator[ByHand]:
     """What was counted has the old placement for ever: only what is written from now on can keep the new contract."""
-    path, again = shlex.quote(saved.bound.contract.path), saved.plan.holding.plan_again if saved.plan.holding else None
+    again = plan.holding.plan_again if plan.holding else None
     soon = f"; plan again in {again}" if again else ""
     what = "ten minutes after the producers have started, check that new records are where the contract puts them"
     yield ByHand(
         who="afterwards",
         what=f"{what}{soon}",
-        commands=[f"keylane check {path} --data {data}" for data in (later or ["NEW_EXPORT"])],
+        commands=[f"keylane check {shlex.quote(path)} --data {data}" for data in (later or ["NEW_EXPORT"])],
     )

@@ -6,6 +6,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from keylane.numbers import count, plural, share
+from keylane.plan.document import keys_moved, on_all_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,9 +34,9 @@ def _seen(document: PlanDocument) -> Iterator[str]:
         f"{plural(profile.records, 'record')} of {plural(profile.distinct_keys, 'key')} "
         f"({', '.join(profile.key)}), in {len(profile.windows.records)} windows."
     )
-    yield f"Lanes: {ceiling.says}."
+    yield f"Useful lanes: {ceiling.says}."
     if profile.hot:
-        yield f"Counted on all records: {profile.hot.verdict}"
+        yield on_all_records(profile.hot)
     if document.geo:
         yield from _cells(document.geo)
 
@@ -86,11 +87,12 @@ def _price(document: PlanDocument) -> Iterator[str]:
     if not document.changes:
         yield "Nothing: today's contract stays."
         return
-    keys, records = share(change.moved_keys or 0), share(change.moved_traffic or 0)
-    yield f"{keys} of the keys and {records} of all records change lane."
+    yield f"{keys_moved(document)} and {share(change.moved_traffic or 0)} of all records change lane."
     if change.fan_in:
         yield f"A new lane waits for at most {change.fan_in} of the {change.old_lanes} old ones to be drained."
     for one in change.kinds:
         yield f"- {one.kind}: {one.message}"
-    for text in change.says:
-        yield f"- {text}"
+    if document.by_hand:
+        yield f"By hand, {plural(len(document.by_hand), 'step')}, which keylane apply lists:"
+    for step in document.by_hand:
+        yield f"- {step.who}: {step.what}"

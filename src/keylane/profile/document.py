@@ -334,3 +334,74 @@ def _alike(found: Lookalikes, records: NDArray[np.int64], show: Show) -> Lookali
         for group in found.examples
     ]
     return LookalikeKeys(groups=found.groups, records=found.records, examples=examples)
+
+
+# What a reader has to know of a profile, in sentences: on the terminal, and on pages.
+
+#: A key below this share fills no lane of any stream that people run.
+_LIGHT: Final = 0.001
+#: A window with less than this share of the mean is as good as empty.
+_STRAY: Final = 0.01
+
+
+def keys_verdict(document: ProfileDocument) -> str:
+    """What the heaviest key means for a number of lanes, where no lanes are known."""
+    top = document.heavy[0].share
+    most, of = numbers.count(lanes_it_allows(top)), f"all {numbers.count(document.records)} records"
+    if top < _LIGHT:
+        keys = numbers.count(document.distinct_keys)
+        return f"No key is heavy: up to {most} lanes (partitions), none of {keys} keys fills more than one."
+    alone = "the heaviest key alone is a hot spot"
+    return f"On more than {most} lanes (partitions) {alone}: it has {share(top)} of {of}."
+
+
+def lanes_it_allows(top: float) -> int:
+    """The most lanes on which a key with this share of the records is no more than one lane's fair share.
+
+    >>> lanes_it_allows(0.0825), lanes_it_allows(1.0)
+    (12, 1)
+    """
+    return max(1, int(1 / top + 1e-9)) if top > 0 else 1
+
+
+def profile_notes(document: ProfileDocument) -> Iterator[str]:
+    """What a reader should know before trusting the tables."""
+    without = {name: count for name, count in document.without_key.as_json().items() if count}
+    if without:
+        yield "without a key: " + ", ".join(f"{numbers.count(count)} {name}" for name, count in without.items())
+    yield from (document.how[name] for name in ("sampled", "places") if name in document.how)
+    alike = document.lookalikes
+    if alike.groups:
+        kinds = sorted({one.kind for one in alike.examples})
+        first = " = ".join(alike.examples[0].keys)
+        groups = f"{numbers.plural(alike.groups, 'group')} of keys"
+        text = f"{groups} {'looks' if alike.groups == 1 else 'look'} the same and {_are(alike.groups)} not"
+        records = numbers.plural(alike.records, "record")
+        yield f"{text} ({', '.join(kinds)}), {records} under the rarer spelling: {first}"
+    yield from window_notes(document)
+    lanes = document.lanes
+    if lanes and lanes.misplaced:
+        records = numbers.plural(lanes.misplaced, "record")
+        yield f"{records} {_are(lanes.misplaced)} in another lane than the contract gives their key"
+    if document.approximate:
+        yield document.how["heavy"]
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def window_notes(document: ProfileDocument) -> Iterator[str]:
+    """What is odd about the windows: pages show it too, which have the rest in sections of their own."""
+    windows = document.windows
+    records = windows.records
+    mean = sum(records) / len(records)
+    stray = [n + 1 for n, count in enumerate(records) if count < _STRAY * mean]
+    if windows.kind == "time" and stray and len(records) > 1:
+        few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
+        which = few or ", ".join(map(str, stray))
+        hold = f"windows {which} hold" if len(stray) > 1 else f"window {which} holds"
+        yield f"{hold} next to nothing: the source pauses there, or a few odd times stretch it"
+    for sentence in document.how["windows"].split(". ")[1:]:
+        if BY_SIZE in sentence or NO_TIME in sentence:
+            yield sentence.strip().removesuffix(".")

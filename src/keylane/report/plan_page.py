@@ -7,13 +7,12 @@ The verdict comes first, then what it rests on. A section whose part of the docu
 from __future__ import annotations
 
 from functools import partial
-from math import floor
 from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import AGAINST_TODAY, LanesOverTime
 from keylane.errors import visible
 from keylane.numbers import count, share, times
-from keylane.profile.document import writers_text
+from keylane.profile.document import keys_verdict, lanes_it_allows, window_notes, writers_text
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.plan_sections import (
@@ -58,7 +57,7 @@ COLUMNS: Final = (
     ("Strategy", "", True),
     ("Lanes", "", True),
     ("Fullest lane", "its share of the records that figures are counted on", True),
-    ("Work of", "as many evenly filled lanes would carry as much", True),
+    ("Work of", "as many evenly filled lanes would carry as much", False),
     ("Score", "the work over three cuts of the time; of those within the noise of each other, what moves least", True),
     ("Against today", "better or worse by more than the noise, under the newest cut and over all", True),
     ("Order kept", "what a reader finds in order", False),
@@ -136,7 +135,7 @@ def _table(document: PlanDocument) -> Markup:
     chosen = _which(document.chosen)
     rows = sorted(document.candidates, key=lambda one: one.rank is None)
     others = [one for one in rows if _which(one) != chosen and one.strategy != TODAY]
-    first = {_which(one) for one in others[: FIRST_SHOWN - 1 - bool(document.today)]}
+    first = {_which(one) for one in others[: _first_shown(document) - 1 - bool(document.today)]}
     return table(
         [_head(i, *column) for i, column in enumerate(_columns(document))],
         (_row(one, chosen=_which(one) == chosen, first=_which(one) in first) for one in rows),
@@ -161,14 +160,21 @@ def _copied(one: CandidateRow) -> list[Markup]:
     ]
 
 
+def _first_shown(document: PlanDocument) -> int:
+    """How many candidates are shown at first: one more where a single one, or a single allowed one, would be hidden."""
+    allowed = sum(one.allowed for one in document.candidates)
+    return FIRST_SHOWN + (FIRST_SHOWN + 1 in (allowed, len(document.candidates)))
+
+
 def _switch(document: PlanDocument) -> Markup | None:
     """What is shown: at first the best few, then those of a lane count, or all."""
-    if len(document.candidates) <= FIRST_SHOWN:
+    shown = _first_shown(document)
+    if len(document.candidates) <= shown:
         return None
     lanes, chosen = sorted({one.lanes for one in document.candidates}), document.chosen.lanes
     each = [] if len(lanes) == 1 else lanes if len(lanes) <= MOST_COUNTS else [chosen]
     options = [
-        ("best", f"the best {FIRST_SHOWN}"),
+        ("best", f"the best {shown}"),
         *((str(n), f"{count(n)} lanes") for n in each),
         ("all", f"all {count(len(document.candidates))}"),
     ]
@@ -205,9 +211,9 @@ def _row(one: CandidateRow, *, chosen: bool, first: bool) -> Markup:
         tag("th", name, scope="row", data_value=one.strategy),
         _cell(one.lanes, count(one.lanes)),
         _cell(one.fullest_share, share(one.fullest_share)),
-        _cell(one.work, f"{one.work:.1f}"),
+        _cell(one.work, f"{one.work:.1f}", more=True),
         *_copied(one),
-        _cell(one.score, f"{one.score:.2f}", more=True),
+        _cell(one.score, f"{one.score:.2f}"),
         tag("td", AGAINST_TODAY.get(against, "–"), data_value=against, class_=against or None),
         tag("td", order, data_value=_strength(one.order_scope), class_="more"),
         _cell(one.overrides, count(one.overrides), more=True),
@@ -247,10 +253,14 @@ def plan_page(document: PlanDocument) -> str:
         "change": change_section(document),
         "sizing": sizing_section(document),
         "folds": folds_section(document),
-        "how": _how({**profile.how, **document.how}, document.notes, _prints(document)),
+        "how": _how({**profile.how, **document.how}, _notes(document), _prints(document)),
         "contract": _contract(document.contract, document.chosen.overrides),
     }
     return _page("plan", profile, _plan_top(document), sections, maps_data(sides, profile.windows))
+
+
+def _notes(document: PlanDocument) -> list[str]:
+    return [*document.notes, *map(visible, window_notes(document.profile))]
 
 
 def profile_page(document: ProfileDocument) -> str:
@@ -262,7 +272,7 @@ def profile_page(document: ProfileDocument) -> str:
         "ranks": ranks_section(document, lane_counts(document)),
         "hot": hot_section(document),
         "keys": keys_section(document, lanes),
-        "how": _how(document.how, [], [("Profile", document.fingerprint)]),
+        "how": _how(document.how, list(map(visible, window_notes(document))), [("Profile", document.fingerprint)]),
     }
     return _page("profile", document, _profile_top(document), sections, maps_data(sides, document.windows))
 
@@ -291,7 +301,7 @@ def _page(
 
 def _plan_top(document: PlanDocument) -> Markup:
     """What to do and what it does, first; the colours are those of the figures, not of before and after."""
-    cost = change_line(document.change, changes=document.changes)
+    cost = change_line(document)
     chosen, tone = document.chosen, _tone(document)
     opening, colon, rest = document.advice.headline.partition(": ")
     headline, _, more = (rest if colon else opening).partition(". ")
@@ -373,7 +383,7 @@ def _profile_top(document: ProfileDocument) -> Markup:
     hot, writers = document.hot, document.writers
     without = document.without_key.null + document.without_key.empty + document.without_key.malformed
     mixed = writers is not None and writers.verdict == "mixed"
-    headline: list[Child] = [_hot_headline(hot) if hot else _keys_headline(document)]
+    headline: list[Child] = [_hot_headline(hot) if hot else keys_verdict(document)]
     said = hot.verdict if hot and hot.lanes else None
     if writers is not None and mixed:
         who, _, rest = writers_text(writers).partition(" place ")
@@ -387,8 +397,8 @@ def _profile_top(document: ProfileDocument) -> Markup:
         facts(
             fact("Records", count(document.records)),
             fact("Distinct keys", count(document.distinct_keys)),
-            fact("Heaviest key", share(heaviest), "of the records"),
-            fact("Partitions it allows", count(lanes_it_allows(heaviest)), "before it fills more than one"),
+            fact("Heaviest key", share(heaviest), "of all records"),
+            fact("Lanes it allows", count(lanes_it_allows(heaviest)), "before it fills more than one, of all records"),
             fact("Without a key", count(without), "null, empty or unreadable"),
         ),
     )
@@ -403,29 +413,6 @@ def _hot_headline(hot: Hot) -> str:
     what = "is hot, with" if first.alarm else "holds"
     cause = named("causes", first.cause)
     return f"Lane (partition) {first.lane} {what} {times(first.over_mean)} the mean: {cause}{others}."
-
-
-#: A key below this share fills no lane of any stream that people run.
-_LIGHT: Final = 0.001
-
-
-def _keys_headline(document: ProfileDocument) -> str:
-    """What the heaviest key means for a number of partitions."""
-    top = document.heavy[0].share
-    most = count(lanes_it_allows(top))
-    if top < _LIGHT:
-        keys = count(document.distinct_keys)
-        return f"No key is heavy: up to {most} partitions, none of {keys} keys fills more than one."
-    return f"On more than {most} partitions the heaviest key alone is a hot spot: it has {share(top)} of the records."
-
-
-def lanes_it_allows(top: float) -> int:
-    """The most lanes on which a key with this share of the records is no more than one lane's fair share.
-
-    >>> lanes_it_allows(0.0825), lanes_it_allows(1.0)
-    (12, 1)
-    """
-    return max(1, floor(1 / top + 1e-9)) if top > 0 else 1
 
 
 def _prints(document: PlanDocument) -> list[tuple[str, str]]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from keylane.errors import visible
 from keylane.measure.balance import max_over_mean
-from keylane.numbers import chance, count, lanes, length, percent, share, size, throughput, times
+from keylane.numbers import chance, count, lanes, length, percent, plural, share, size, throughput, times
+from keylane.plan.document import keys_moved
 from keylane.report.heatmap import scale_ticks, waits_for
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from keylane.documents.plan import (
+        ByHand,
         ChangeCost,
         FoldRow,
         LanesOverTime,
@@ -165,7 +167,7 @@ def _drawn_ranks(ranks: list[KeyRank], lanes: tuple[int, ...], width: int) -> Ma
 
 def _head_says(ranks: list[KeyRank]) -> str:
     first = ranks[0]
-    return f"{count(ranks[-1].rank)} keys. The heaviest has {share(first.share)} of the records."
+    return f"{count(ranks[-1].rank)} keys. The heaviest has {share(first.share)} of all records."
 
 
 def _beside(ranks: list[KeyRank], ceiling: UsefulLanes | None) -> Markup:
@@ -436,18 +438,15 @@ def _cv_floors(document: PlanDocument) -> str:
 MOST_LISTED = 128
 
 
-def change_line(change: ChangeCost | None, *, changes: bool) -> tuple[str, str]:
+def change_line(document: PlanDocument) -> tuple[str, str]:
     """The cost of the change in a figure and a line."""
+    change = document.change
     if change is None:
         return "not compared", "there is no contract of today"
-    if not changes:
+    if not document.changes:
         return "nothing", "the contract stays as it is"
-    care = len(_care(change))
-    also = f"; {count(care)} {'thing' if care == 1 else 'things'} to see to" if care else ""
-    return (
-        f"{share(change.moved_traffic or 0)} moves",
-        f"of all records, {share(change.moved_keys or 0)} of the keys{also}",
-    )
+    steps = f"; {plural(len(document.by_hand), 'step')} by hand" if document.by_hand else ""
+    return f"{share(change.moved_traffic or 0)} moves", f"of all records, {keys_moved(document)}{steps}"
 
 
 def change_section(document: PlanDocument) -> Markup | None:
@@ -459,12 +458,28 @@ def change_section(document: PlanDocument) -> Markup | None:
         "change",
         None if change.possible else "This change cannot be made in place.",
         facts(
-            fact("Keys moved", share(change.moved_keys or 0), _expected(change.expected)),
+            fact("Keys moved", keys_moved(document), _expected(change.expected)),
             fact("Traffic moved", share(change.moved_traffic or 0), "weighed with the records of each key"),
             *_waiting(change),
         ),
+        _steps(document.by_hand),
         tag("div", _broken(_care(change)), _waits(change), class_="pair"),
     )
+
+
+def _steps(found: list[ByHand]) -> Markup | None:
+    """What only people can do, in order, as `keylane apply` lists it."""
+    if not found:
+        return None
+    items = [
+        tag("li", tag("b", sentence(one.who).removesuffix(".")), f": {visible(one.what)}", *_commands(one.commands))
+        for one in found
+    ]
+    return join(tag("h3", f"By hand, {plural(len(found), 'step')}"), tag("ol", *items, class_="steps"))
+
+
+def _commands(found: list[str]) -> list[Markup]:
+    return [tag("div", tag("code", visible(command))) for command in found]
 
 
 def _expected(expected: float | None) -> str | None:
@@ -484,14 +499,14 @@ def _care(change: ChangeCost) -> list[tuple[str, str]]:
     kinds = [(named("kinds", one.kind), one.message) for one in change.kinds if one.kind != "safe"]
     epoch = change.epoch_to_raise
     raised = [("Epoch", f"the new contract has epoch {epoch}")] if epoch is not None else []
-    return [*kinds, *(("To see to", says) for says in change.says), *raised]
+    return [*kinds, *raised]
 
 
 def _broken(care: list[tuple[str, str]]) -> Markup | None:
     if not care:
         return None
     rows = [join(tag("dt", kind), tag("dd", sentence(message))) for kind, message in care]
-    return aside("What breaks, or needs care", tag("dl", *rows, class_="kinds"))
+    return aside("What the change is", tag("dl", *rows, class_="kinds"))
 
 
 def _waits(change: ChangeCost) -> Markup | None:

@@ -98,8 +98,11 @@ def prose(text: str) -> Markup:
 
 def side_title(name: str, side: LanesOverTime, *, alone: bool) -> Markup:
     """Which side a picture is of: before, after, or the one there is."""
-    called = "chosen" if alone and name == "after" else name
-    return join(tag("b", called, class_=called), side.title)
+    if not alone or name != "after":
+        return join(tag("b", name, class_=name), side.title)
+    # The title says which one it is: said twice, it would read as a mistake.
+    called, colon, title = side.title.partition(": ")
+    return join(tag("b", called if colon else "chosen", class_="chosen"), title if colon else side.title)
 
 
 def bullets(lines: Sequence[str], kind: str | None = None) -> Markup | None:

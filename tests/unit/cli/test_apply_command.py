@@ -117,7 +117,7 @@ def test_with_yes_the_contract_is_in_its_place_and_a_second_time_nothing_is_left
 def test_people_are_told_what_only_they_can_do(run: Run, saved: Path) -> None:
     steps = {one["who"]: one for one in applied(run, saved)[1]["by_hand"]}
     assert set(steps) >= {"producers", "consumers", "afterwards"}
-    assert "KeyedProducer" in steps["producers"]["commands"][0]
+    assert "KeyedProducer(Router(" in steps["producers"]["commands"][-1]
     assert "stop the producers" in steps["consumers"]["what"]
     # The export that was counted has the old placement for ever: it is not what is checked.
     assert steps["afterwards"]["commands"] == [f"keylane check {saved.with_name('today.yaml')} --data NEW_EXPORT"]
@@ -291,3 +291,27 @@ def test_a_contract_is_no_saved_plan(run: Run, contract_file: Callable[..., Path
     assert (code, out) == (1, "")
     assert "got 'a contract'" in err
     assert "keylane plan" in err
+
+
+def test_plan_and_apply_list_the_same_steps(run: Run, saved: Path) -> None:
+    planned = json.loads(saved.read_text("utf-8"))["plan"]["by_hand"]
+    listed = applied(run, saved)[1]["by_hand"]
+    assert [(one["who"], one["what"]) for one in planned] == [(one["who"], one["what"]) for one in listed]
+    assert len(planned) >= 3
+
+
+def test_a_plan_that_was_applied_is_left_alone(run: Run, saved: Path, today: Path) -> None:
+    """Plan, apply, plan again on the same profile: nothing is left to do. Before it was applied there was."""
+    profile = saved.with_name("day.profile")
+    before = run("plan", profile, "--contract", today, "-o", "json")
+    assert (before[0], json.loads(before[1])["changes"]) == (3, True)
+    assert applied(run, saved, "--yes")[0] == 0
+    code, out, _ = run("plan", profile, "--contract", today, "-o", "json")
+    assert (code, json.loads(out)["advice"]["answer"], json.loads(out)["by_hand"]) == (0, "leave-it", [])
+
+
+def test_what_people_copy_fits_a_narrow_terminal(run: Run, saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(saved.parent)
+    lines = [line for line in run("apply", saved)[1].splitlines() if "python:" in line]
+    assert lines
+    assert max(map(len, lines)) <= 80

@@ -406,3 +406,51 @@ def test_a_place_is_two_columns_and_no_other_key(run: Run, pings: Path, tmp_path
     assert (code, "counted already" in err) == (2, True)
     code, _, err = run("plan", tmp_path, "--place", "lat,lng", "--encoding", "h3")
     assert (code, "leave it out" in err) == (2, True)
+
+
+def test_lanes_that_nobody_knows_are_asked_for(run: Run, stored: Path) -> None:
+    code, out, err = run("plan", stored)
+    assert (code, out) == (2, "")
+    assert "--lanes" in err
+    assert answer(run, stored, "--lanes", 6)[1]["chosen"]["lanes"] == 6  # the twin
+    needed = answer(run, stored, "--readers", 5)[1]
+    assert needed["chosen"]["lanes"] >= 5
+    assert any("Lanes: " in why and "asked for" in why for why in needed["chosen"]["why"])
+
+
+def test_floor_ceiling_and_the_fullest_lane_are_of_the_same_records(run: Run, tmp_path: Path) -> None:
+    """The heaviest key has a tenth of all records, and a third of the newest: those are what figures are counted on."""
+    rng = np.random.default_rng(2)
+    counts = [[100] * 6 + [2_000] * 2, *rng.poisson(5, (800, 8)).tolist()]
+    (tmp_path / "grown.profile").mkdir()
+    profile = made(counts)
+    write_profile(replace(profile, fingerprint=fingerprint_of(profile)), tmp_path / "grown.profile")
+    found = answer(run, tmp_path / "grown.profile", "--lanes", 8)[1]
+    newest = found["basis"]["records"]
+    top = found["ceiling"]["hottest_key_share"]
+    assert top == pytest.approx(4_000 / newest)
+    assert top <= found["chosen"]["fullest_share"]
+    assert found["profile"]["heavy"][0]["share"] < top / 1.5  # the twin: of all records it is another figure
+    assert f"{newest:,} records" in found["ceiling"]["says"]
+
+
+def test_a_spread_by_a_field_that_was_not_counted_says_how_it_is_scored(run: Run, stored: Path) -> None:
+    asked = ("--lanes", 8, "--keep-order", "per-sub-key")
+    noted = [one for one in answer(run, stored, *asked, "--sub-key", "order_id")[1]["notes"] if "order_id" in one]
+    assert len(noted) == 1
+    assert "`spread`" in noted[0]
+    assert "--key k --key order_id" in noted[0]
+    assert not any("did not count" in one for one in answer(run, stored, *asked)[1]["notes"])
+
+
+def test_the_reasons_name_every_candidate_with_a_higher_score(run: Run, stored: Path, today: Path) -> None:
+    for more in ((), ("--contract", today)):
+        found = answer(run, stored, "--lanes", 8, *more)[1]
+        why, chosen = " ".join(found["chosen"]["why"]), found["chosen"]
+        above = [
+            one["strategy"]
+            for one in found["candidates"]
+            if one["allowed"] and one["against_today"] != "identical" and one["score"] > chosen["score"] + 0.005
+        ]
+        assert all(f"`{name}`" in why for name in above)
+        assert "Preferred to `" in why

@@ -35,18 +35,19 @@ def causes(heat: Heat) -> dict[int, str]:
 
 
 @pytest.mark.parametrize(
-    ("count", "alike", "says"),
+    ("causes", "says"),
     [
-        (0, 0, ""),
-        (1, 0, " 1 other lane is above the mean, for another reason."),
-        (1, 1, " 1 other lane is above the mean, for the same reason."),
-        (3, 0, " 3 other lanes are above the mean, for other reasons."),
-        (3, 2, " 3 other lanes are above the mean, 2 of them for the same reason."),
-        (3, 3, " 3 other lanes are above the mean, for the same reason."),
+        ([], ""),
+        (["one-key"], " 1 other lane is above the mean, because of one key."),
+        (["one-key"] * 3, " 3 other lanes are above the mean, because of one key each."),
+        (
+            ["one-key", "unlucky-hash", "one-key"],
+            " 3 other lanes are above the mean: 2 because of one key each, 1 because of an unlucky hash.",
+        ),
     ],
 )
-def test_other_lanes_above_the_mean_are_counted_by_their_reason(count: int, alike: int, says: str) -> None:
-    assert of_others(count, alike) == says
+def test_other_lanes_above_the_mean_are_counted_by_their_reason(causes: list[Any], says: str) -> None:
+    assert of_others(causes) == says
 
 
 def test_even_traffic_is_fair() -> None:

@@ -17,7 +17,7 @@ from keylane.cli.plan import as_result
 from keylane.documents.plan import PlanDocument
 from keylane.numbers import share, times
 from keylane.report.html import Markup, page
-from keylane.report.plan_page import plan_page, profile_page
+from keylane.report.plan_page import FIRST_SHOWN, plan_page, profile_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +62,7 @@ def without(document: PlanDocument, *path: str) -> PlanDocument:
 
 #: What is from a closed list, a number or a digest: nobody can put another text there.
 CLOSED = {
+    "who",
     "bytes_of",
     *("schema", "kind", "edges", "encoding", "fitted_until", "scored_until", "order_scope", "keep_order"),
     *("strategy", "cause", "held_by", "fingerprint", "answer", "leave", "against_today", "bytes_of"),
@@ -294,7 +295,7 @@ def test_the_profile_has_the_sections_that_need_no_plan(plan: PlanDocument) -> N
     alone = profile_document(lanes=None)
     assert sections(profile_page(alone)) == ["ranks", "keys", "how"]
     most = int(1 / alone.heavy[0].share)
-    assert f"<h1>On more than {most} partitions the heaviest key alone is a hot spot" in profile_page(alone)
+    assert f"<h1>On more than {most} lanes (partitions) the heaviest key alone is a hot spot" in profile_page(alone)
     assert "Records over time" in profile_page(alone)
 
 
@@ -343,3 +344,29 @@ def test_sketches_are_said_to_be_sketches() -> None:
     assert "by a sketch, ± 2.0" in text
     assert "Off by at most" in text
     assert "Off by at most" not in profile_page(profile_document())
+
+
+def test_no_switch_hides_a_single_candidate(plan: PlanDocument) -> None:
+    def few(number: int) -> PlanDocument:
+        return plan.model_copy(update={"candidates": plan.candidates[:number]})
+
+    def shown(document: PlanDocument) -> int:
+        return plan_page(document).count("<legend>Candidates</legend>")
+
+    assert shown(few(FIRST_SHOWN + 1)) == 0
+    assert shown(few(FIRST_SHOWN + 3)) > 0
+
+
+def test_score_and_steps_are_on_the_page(plan: PlanDocument) -> None:
+    page = plan_page(plan)
+    head = next(one for one in page.split("<th ") if ">Score<" in one)
+    assert "more" not in head.split(">")[0]
+    steps = page.partition('class="steps"')[2].partition("</ol>")[0]
+    assert steps.count("<li>") == len(plan.by_hand) >= 1
+    assert 'class="steps"' not in plan_page(plan.model_copy(update={"by_hand": []}))
+
+
+def test_a_picture_that_stands_alone_is_named_once(plan: PlanDocument) -> None:
+    alone = plan.model_copy(update={"over_time": plan.over_time.model_copy(update={"before": None})})
+    assert "chosen</b>chosen" not in plan_page(alone)
+    assert "chosen</b>" in plan_page(alone)

@@ -21,7 +21,7 @@ from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import StatusLine
 from keylane.cli.terminal import fail, say
 from keylane.errors import visible
-from keylane.numbers import count, duration, size
+from keylane.numbers import count, duration, plural, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -358,10 +358,10 @@ def _moves(change: Reassignment) -> Section:
 
 #: Figures that should be nought, and what one more of them is called.
 WRONG = {
-    "under_replicated": "{} lane(s) with a copy behind or gone",
-    "offline": "{} lane(s) without a leader",
-    "below_min_isr": "{} lane(s) with fewer copies in step than the topic demands",
-    "rack_violations": "{} lane(s) on fewer racks than they could be",
+    "under_replicated": "{} with a copy behind or gone",
+    "offline": "{} without a leader",
+    "below_min_isr": "{} with fewer copies in step than the topic demands",
+    "rack_violations": "{} on fewer racks than they could be",
 }
 
 
@@ -370,10 +370,10 @@ def _findings(found: LayoutFigures, limit: int, busy: int, done: Applied | None)
     said = [
         _uneven(name, one) for name, one in (("replicas", found.replicas), ("leaders", found.leaders)) if not one.even
     ]
-    said += [text.format(count(getattr(found, name))) for name, text in WRONG.items() if getattr(found, name)]
+    said += [text.format(plural(getattr(found, name), "lane")) for name, text in WRONG.items() if getattr(found, name)]
     said += [f"broker {broker} has more than {count(limit)} replicas" for broker in found.over_limit]
-    said += [f"{count(busy)} lane(s) are being moved; a plan is made when that is done"] if busy else []
-    return said + ([f"{count(done.not_elected)} preferred leader(s) not elected"] if done and done.not_elected else [])
+    said += [f"a reassignment of {plural(busy, 'lane')} is under way; a plan is made when that is done"] if busy else []
+    return said + ([f"{plural(done.not_elected, 'preferred leader')} not elected"] if done and done.not_elected else [])
 
 
 def _uneven(name: str, one: Evenness) -> str:
@@ -442,7 +442,7 @@ def _said(change: Reassignment, options: BrokersOptions, files: BrokersFiles | N
     written = ", ".join(path for path in paths if path)
     wrote = [f"written: {written}"] if written else []
     if done:
-        lists = f"{count(done.lanes)} lane(s) have their new replica list, {count(done.elected)} leader(s) changed"
+        lists = f"new replica lists of {plural(done.lanes, 'lane')}, {plural(done.elected, 'leader')} changed"
         return [*wrote, f"done in {duration(done.seconds)}: {lists}"]
     return [f"proposed: {cost(change, options.rate)}", *wrote]
 
@@ -453,9 +453,9 @@ def cost(change: Reassignment, rate: int | None) -> str:
     seconds = change.seconds(rate)
     time = f" (at least {duration(seconds)} at {size(rate or 0)}/s and broker)" if seconds else ""
     reordered = sum(not move.added for move in change.moves)
-    parts = [f"{count(change.copies)} replica(s) move, {amount}{time}"] if change.copies else []
-    parts += [f"{count(reordered)} list(s) in another order"] if reordered else []
-    return ", ".join([*parts, f"{count(change.leaders)} leader(s) change"])
+    parts = [f"{plural(change.copies, 'replica')} to move, {amount}{time}"] if change.copies else []
+    parts += [f"{plural(reordered, 'list')} in another order"] if reordered else []
+    return ", ".join([*parts, f"{plural(change.leaders, 'leader')} to change"])
 
 
 def question(change: Reassignment, rate: int | None) -> str:

@@ -236,7 +236,7 @@ def jars_result(name: Kit, folder: Path, found: tuple[Jar, ...]) -> Result:
 
     rows = [PinnedJar(file=jar.file, coordinate=jar.coordinate, sha256=jar.sha256) for jar in found]
     document = DevJarsDocument(kit=name, folder=str(folder), jars=rows)
-    text = f"{len(rows)} jar(s) of the kit {name} in {folder}, checksums as pinned"
+    text = f"{numbers.plural(len(rows), 'jar')} of the kit {name} in {folder}, checksums as pinned"
     return Result(document, [Section(("file", "coordinate", "sha256"), rows)], [text])
 
 

@@ -248,7 +248,7 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
             severity, "writers", f"not the same writers: {_difference(names)}{_the_odd_one(names)}{_odd_of_two(names)}"
         )
     for name, count in agreement.torn.items():
-        yield Finding("error", "keys", f"{numbers.count(count)} key(s) of {name} are in several lanes")
+        yield Finding("error", "keys", f"{numbers.plural(count, 'key')} of {name} in several lanes")
     if agreement.shared_keys == 0:
         yield Finding(
             "error", "keys", "no key in common: the key bytes or the keys differ, so lanes cannot be compared"

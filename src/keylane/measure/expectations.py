@@ -160,7 +160,7 @@ def _balance(allowed: float, sample: Sample) -> Expectation:
     if chance < ALPHA:
         text += f"; of that, chance explains up to {most:.2f} in this sample ({SURELY})"
         return Expectation("max_over_mean", got, allowed, most, usual, chance, "broken", text)
-    few = f"{numbers.count(sample.distinct)} key(s) on {lanes} lanes"
+    few = f"{numbers.plural(sample.distinct, 'key')} on {lanes} lanes"
     text += (
         f"; not proven: by chance alone {few} show {usual:.2f}, and up to {most:.2f} ({SURELY}) where {allowed} is kept"
     )
@@ -268,12 +268,14 @@ def _share(name: ExpectationName, allowed: float, count: int, rows: int, says: s
         return Expectation(name, got, allowed, most, None, 1.0, "kept", text)
     if chance(count) < ALPHA:
         text += (
-            f"; of that, chance explains up to {share(most)} in {numbers.count(rows)} row(s) ({SURELY})"
+            f"; of that, chance explains up to {share(most)} in {numbers.plural(rows, 'row')} ({SURELY})"
             if most > allowed
             else ""
         )
         return Expectation(name, got, allowed, most, None, chance(count), "broken", text)
-    text += f"; not proven: {numbers.count(rows)} row(s) of a stream that keeps it show up to {share(most)} ({SURELY})"
+    text += (
+        f"; not proven: {numbers.plural(rows, 'row')} of a stream that keeps it may show up to {share(most)} ({SURELY})"
+    )
     return Expectation(
         name, got, allowed, most, None, chance(count), "cannot-tell", f"{text}; cannot tell: too few rows"
     )

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from keylane import __version__
 from keylane.errors import KeylaneError, MissingExtraError
-from keylane.numbers import size
+from keylane.numbers import plural, size
 from keylane.spark.jvm import OLDEST, cache_folder, find_java
 from keylane.systems import jars
 
@@ -218,7 +218,7 @@ def _broker(address: str | None) -> str:
     if count is None:
         fix = "check the address; properties for TLS or a password are taken from keylane.toml or KEYLANE_KAFKA_FILE"
         raise Problem("missing", f"{there} did not answer within {BROKER_SECONDS:.0f} s", fix)
-    return f"{there} answers and lists {count} broker(s)"
+    return f"{there} answers and lists {plural(count, 'broker')}"
 
 
 def _disk() -> str:

@@ -115,7 +115,7 @@ def test_the_table_shows_each_broker_and_what_is_proposed(cluster: Admin, run: R
     moves = out.partition("Moves,")[2].splitlines()[2:]
     assert len([line for line in moves if line.startswith("t")]) >= 4, "which partition goes where"
     assert "alert of 1.3" in out
-    assert "4 replica(s) move, 3.8 MiB" in out
+    assert "4 replicas to move, 3.8 MiB" in out
 
 
 def test_a_plan_is_written_with_the_way_back_and_the_cluster_is_not(cluster: Admin, run: Run, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_without_a_yes_nothing_is_carried_out(cluster: Admin, run: Run, monkeypa
     code, out, _ = run("brokers", ADDRESS, "--apply", "-o", "json")
     assert (code, valid(out)["applied"], cluster.written) == (3, None, [])
     assert len(asked) == 1
-    assert asked[0].startswith("4 replica(s) move, 3.8 MiB")
+    assert asked[0].startswith("4 replicas to move, 3.8 MiB")
 
 
 def test_a_stale_plan_is_refused_before_anybody_is_asked(cluster: Admin, run: Run) -> None:

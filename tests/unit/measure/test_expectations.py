@@ -100,7 +100,7 @@ def test_the_answer_says_which_part_is_chance_and_how_many_keys_would_do() -> No
     assert one.usual == pytest.approx(1.6)
     assert one.chance == 1
     assert one.got < one.by_chance < 3
-    assert "1,000 key(s) on 64 lanes show 1.60" in one.says
+    assert "1,000 keys on 64 lanes show 1.60" in one.says
     assert "cannot tell: about 13,000 more keys needed" in one.says
     more = balance(*even(14_000)(np.random.default_rng(3)))
     assert more.judgement == "kept"

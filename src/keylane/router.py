@@ -96,7 +96,7 @@ class Router:
         self.on_empty = key_rule(spec.partitioner, spec.key.on_empty, "on_empty")
         self.partitioner = partitioner(spec.partitioner, _held_as(spec.key))
         self.hash_keys = _agreed_hash_keys(spec.shards.accounts if spec.shards else {}, hash_keys or {})
-        self.overrides, self.explicit = self._with_explicit(compile_overrides(contract))
+        self.overrides, self._explicit = self._with_explicit(compile_overrides(contract))
         self._tier_lanes = {rule.stream: rule.lanes for rule in self.overrides.hot.values()}
         lanes_exist(max(named_lanes(contract), default=0), self.lane_count)
         self.cells = _cell_lanes(contract, self.lane_count)
@@ -134,7 +134,7 @@ class Router:
     def explicit_hash_key(self, record: Mapping[str, Any] | KeyValue) -> int | None:
         """The explicit hash key of a record's key; None where it has none, or the contract has a rule for the key."""
         base, _ = self._read(self._record(record))
-        return None if base is None else self.explicit.get(base)
+        return None if base is None else self._explicit.get(base)
 
     def rule_of(self, record: Mapping[str, Any] | KeyValue) -> str | None:
         """What decides for a key, not its hash: `hot_keys[0]` or `table`; None where the contract has no rule."""
@@ -151,7 +151,7 @@ class Router:
 
     def __repr__(self) -> str:
         spec = self.contract.spec
-        count = len(self.overrides.hot) - len(self.explicit)
+        count = len(self.overrides.hot) - len(self._explicit)
         hot = f", {plural(count, 'hot key')}" if count else ""
         by = ", ".join(spec.key.fields) + (f" and window of {spec.key.window.field}" if spec.key.window else "")
         what = f"stream {self.stream!r}, {self.lane_count} lanes, by {by}, {spec.partitioner}{hot}"

@@ -106,10 +106,10 @@ def _looked_up(router: Router, backend: JavaBackend) -> tuple[Overrides, HashKey
 
     A digest finds them where it is of the whole key, with nothing of a window in it.
     """
-    if not router.explicit or backend != "static" or router.contract.spec.key.window is not None:
+    if not router.explicit_hash_keys or backend != "static" or router.contract.spec.key.window is not None:
         return router.overrides, None
-    table = hash_key_table({key: router.key_space.lane_of(number) for key, number in router.explicit.items()})
-    return (router.overrides, None) if table is None else (without(router.overrides, router.explicit), table)
+    table = hash_key_table({key: router.key_space.lane_of(number) for key, number in router.explicit_hash_keys.items()})
+    return (router.overrides, None) if table is None else (without(router.overrides, router.explicit_hash_keys), table)
 
 
 def _router(contract: GivenContract | Router, lanes: int | None, stream: str | None = None) -> Router:

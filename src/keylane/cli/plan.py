@@ -105,7 +105,7 @@ CHANGES: Final = 3
 UNMET: Final = 4
 COLUMNS: Final = (
     *("strategy", "lanes", "fullest_share", "work", "score", "against_today"),
-    *("overrides", "moved_traffic", "order_scope"),
+    *("moved_traffic", "overrides", "order_scope"),
 )
 #: Lanes per request above which matching costs too much.
 DEAR: Final = 2.0
@@ -236,7 +236,7 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
     if document.chosen.copies is not None:
         columns = (*columns[:3], "copies", "total_work", *columns[3:])
-    title = "candidates, the chosen one first; of those within the noise of each other, the one that moves least"
+    title = "candidates, the chosen one first; within the noise, the one that moves least"
     taken = Section(
         columns, [_worded(one) for one in shown], title, _forms(), tones={"against_today": _tone, "copies": _dear}
     )
@@ -290,7 +290,7 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
     if document.profile.hot:
         from keylane.plan.document import on_all_records
 
-        yield f"  {on_all_records(document.profile.hot)}"
+        yield f"  {on_all_records(document, document.profile.hot)}"
     yield from _left_out(document)
     change = document.change
     if change and document.changes:

@@ -117,8 +117,9 @@ def of_many(part: float, chance: float) -> str:
 def of_few(named: int, held: float, effective_keys: float, lanes: int, chance: float) -> str:
     """The evidence for few keys."""
     heaviest = f"its {named} heaviest keys hold" if named > 1 else "its heaviest key holds"
+    keys = numbers.plural(round(effective_keys), "effective key")
     return (
-        f"{heaviest} {numbers.share(held)} of it; the stream has {effective_keys:.0f} effective keys "
+        f"{heaviest} {numbers.share(held)} of it; the stream has {keys} "
         f"for {lanes} lanes, and a fair hash fills a lane like this {_often(chance)}"
     )
 

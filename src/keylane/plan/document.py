@@ -402,9 +402,13 @@ def keys_moved(document: PlanDocument) -> str:
     return numbers.among(moved or 0.0, None if profile.approximate else profile.distinct_keys, "key")
 
 
-def on_all_records(hot: Hot) -> str:
-    """The verdict on hot lanes as it stands in a plan, whose other figures are of other records."""
-    return f"On all records, {hot.verdict[:1].lower()}{hot.verdict[1:]}"
+def on_all_records(document: PlanDocument, hot: Hot) -> str:
+    """The verdict on hot lanes as it stands in a plan, whose other figures are of other records.
+
+    Without a contract of today it is of the keys under their hash alone.
+    """
+    how = "" if document.today else " by the hash alone,"
+    return f"On all records,{how} {hot.verdict[:1].lower()}{hot.verdict[1:]}"
 
 
 def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool, path: str | None = None) -> PlanDocument:

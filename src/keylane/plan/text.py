@@ -36,7 +36,7 @@ def _seen(document: PlanDocument) -> Iterator[str]:
     )
     yield f"Useful lanes: {ceiling.says}."
     if profile.hot:
-        yield on_all_records(profile.hot)
+        yield on_all_records(document, profile.hot)
     if document.geo:
         yield from _cells(document.geo)
 

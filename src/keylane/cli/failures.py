@@ -134,7 +134,19 @@ def _bad(error: click.BadParameter) -> str:
         known = [str(one) for one in wanted.choices]
         near = did_you_mean(found[1], known)
         return f"{_name(error)}: got {found[1]!r}; allowed: {', '.join(known)}" + (f"; hint: {near}" if near else "")
+    number = re.fullmatch(r"'(.*)' is not a valid (integer|float)( range)?\.", error.message, re.DOTALL)
+    if number:
+        whole = "a whole number" if number[2] == "integer" else "a number"
+        return f"{_name(error)}: got {number[1]!r}; allowed: {whole}{_bounds(wanted)}"
     return f"{_name(error)}: {_lowered(error.message).removesuffix('.')}"
+
+
+def _bounds(wanted: object) -> str:
+    """The bounds of an option that takes a number, where it has any."""
+    low, high = getattr(wanted, "min", None), getattr(wanted, "max", None)
+    if low is not None and high is not None:
+        return f" from {low:,} to {high:,}"
+    return f" of at least {low:,}" if low is not None else ""
 
 
 def _missing(error: click.MissingParameter, help_: str) -> str:

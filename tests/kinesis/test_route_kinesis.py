@@ -56,3 +56,25 @@ def test_a_stream_is_routed_into_a_stream_over_a_split(
     assert (again.counts.in_, again.total.in_) == (100, 700)
     found = verify(*ends, live, mode="at-least-once", topics=options.kafka)
     assert (found.outcome, found.verdict.records) == ("certified", 700)
+
+
+def test_a_stream_is_routed_into_a_folder_and_a_file_into_a_stream(
+    kinesalite: KinesisServer, contract: Callable[..., Contract], spark: SparkSession, tmp_path: Path
+) -> None:
+    client, source, target = kinesalite.client(), kinesalite.fresh_stream(2), kinesalite.fresh_stream(2)
+    client.create_stream(StreamName=f"{target}.dlq", ShardCount=1)
+    put(client, source, range(200))
+    by_key = contract(streams=["s"], lanes=3, key={"fields": ["key"]})
+    ends = kinesalite.address(source), str(tmp_path / "lanes")
+    assert route(by_key, *ends, spark=spark).counts.out == 200
+    assert verify(*ends, by_key).outcome == "certified"
+
+    lines = [json.dumps({"k": f"k{n % 7}", "n": n}) for n in range(100)] + ["no record"]
+    (tmp_path / "day.json").write_text("\n".join(lines) + "\n")
+    options = Options(kafka=KafkaOptions(state=str(tmp_path / "state"), delivery="at-least-once"))
+    shards = contract(streams=[target], lanes=2, partitioner="kinesis-md5")
+    ends = str(tmp_path / "day.json"), kinesalite.address(target)
+    done = route(shards, *ends, options=options, spark=spark)
+    assert (done.counts.out, done.counts.dead) == (100, 1)
+    found = verify(*ends, shards, mode="at-least-once", topics=options.kafka)
+    assert (found.unproven, found.outcome, found.verdict.facts["dead"]) == ((), "certified", 1)

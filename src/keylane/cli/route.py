@@ -35,8 +35,14 @@ INTERRUPTED = 130
 
 @click.command(short_help="Put every record in its lane, batch or stream, exactly once.")
 @click.argument("contract", type=click.Path())
-@click.option("--from", "source", required=True, metavar="SRC", help="A file, a folder, kafka://host:port/topic.")
-@click.option("--to", "target", required=True, metavar="DST", help="The folder or topic that gets the lanes.")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="SRC",
+    help="A file, a folder, kafka://host:port/topic, kinesis://region/stream.",
+)
+@click.option("--to", "target", required=True, metavar="DST", help="The folder, topic or stream that gets the lanes.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read, decided, created and written; write nothing.")
 @click.option("--follow", "-F", is_flag=True, help="Follow the source until stopped.")
 @format_option
@@ -71,7 +77,8 @@ def route(
     keylane route payments.yaml --from kafka://broker:9092/raw --to kafka://broker:9092/payments --follow
 
     A folder gets stream=NAME/lane=N/, which Spark, DuckDB and pandas read as it is, and what has no lane in _dead. A
-    topic is written by transactions, for readers at read_committed; what has no lane goes to TOPIC.dlq.
+    topic is written by transactions, for readers at read_committed; what has no lane goes to TOPIC.dlq. A stream
+    of Kinesis is written at least once: records of a batch that is written again are marked.
     Exit codes: 0 done, 1 failed, 2 usage or invalid contract, 130 interrupted before the end.
     """
     from keylane.contract.parse import load_contract

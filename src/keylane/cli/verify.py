@@ -21,8 +21,12 @@ SHOWN_LANES: Final = 32
 
 
 @click.command(short_help="Is every record of a source once, in order and in its lane in a target?")
-@click.option("--source", required=True, metavar="SRC", help="Where the records came from: a file, a folder, a topic.")
-@click.option("--target", required=True, metavar="DST", help="Where they went: a folder or topic written by route.")
+@click.option(
+    "--source", required=True, metavar="SRC", help="Where the records came from: a file, a folder, a topic, a stream."
+)
+@click.option(
+    "--target", required=True, metavar="DST", help="Where they went: a folder, topic or stream written by route."
+)
 @click.option("--contract", "-c", type=click.Path(), help="Check lanes and keys too, against this contract.")
 @click.option(
     "--mode",

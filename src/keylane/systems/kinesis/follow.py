@@ -2,8 +2,9 @@
 
 The service does not say where a shard ends now. So a batch is cut by reading: the driver reads each shard from where
 the batch before has ended, as far as a batch may go, and what it read is kept in files of its own until the batch is
-committed. Tasks read those files; a task on another machine, or after a kill, reads the same records from the service
-again, between the same two sequence numbers. So a batch that is run again has the same records.
+committed, in a folder that only this user can enter. Tasks read those files; a task on another machine, or after a
+kill, reads the same records from the service again, between the same two sequence numbers. So a batch that is run again
+has the same records.
 
 A child is read when a batch before has read its parents to their end: whatever becomes of the records of a batch, they
 keep the order of their hash keys over any splits and merges. `shards.readable` is where that is decided.
@@ -11,15 +12,12 @@ keep the order of their hash keys over any splits and merges. `shards.readable` 
 
 from __future__ import annotations
 
-import os
 import re
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from shutil import rmtree
-from tempfile import gettempdir, mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -27,6 +25,7 @@ import pyarrow as pa
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, UsageError
 from keylane.keyspace.layout import Shard
+from keylane.private import new_folder
 from keylane.systems.flow import HandedOverWhole
 from keylane.systems.identity import recreated_source
 from keylane.systems.kafka.frames import message_columns
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 BATCH_BYTES: Final = 128 << 20
 #: Shards that are read at a time.
 THREADS: Final = 16
-_KEPT: Final = "keylane-shards-"
 SCHEMA: Final = pa.schema(
     [
         ("key", pa.binary()),
@@ -247,24 +245,16 @@ def since_ms(text: str, now: float) -> int | None:
     return int(at.timestamp() * 1000)
 
 
-def _folder_of_this_run() -> str:
-    """A folder for the files of batches, which only this user can read; those of runs that were killed are removed."""
-    for old in Path(gettempdir()).glob(f"{_KEPT}*"):
-        match = re.fullmatch(rf"{_KEPT}([0-9]+)-.*", old.name)
-        if match and not Path(f"/proc/{match[1]}").exists() and old.stat().st_uid == os.getuid():
-            rmtree(old, ignore_errors=True)
-    return mkdtemp(prefix=f"{_KEPT}{os.getpid()}-")
-
-
 def follow_stream(
     spark: SparkSession, contract: Contract, access: KinesisAccess, address: Address, known: str, options: StreamOptions
 ) -> ShardsFollowed:
     """Follow a stream, for as long as it has the known id."""
     fields, unread = message_columns(FieldSpec.of(contract), options)
     since_ms(options.start, 0)
-    feed = ShardFeed(access, address.name, options.start, options.max_records, _folder_of_this_run())
+    kept = new_folder()
+    feed = ShardFeed(access, address.name, options.start, options.max_records, str(kept.path))
     found = ShardsFollowed(spark, feed, str(address), known, fields, unread)
-    weakref.finalize(found, rmtree, feed.folder, True)
+    weakref.finalize(found, kept.remove)
     return found
 
 
@@ -284,7 +274,8 @@ class ShardsFollowed(HandedOverWhole):
         """One task for each shard."""
         from keylane.spark.feed_source import feed_stream
 
-        return feed_stream(self.spark, self.feed, f"keylane_shards_{Path(self.feed.folder).name.replace('-', '_')}")
+        name = re.sub(r"\W", "_", Path(self.feed.folder).name)
+        return feed_stream(self.spark, self.feed, f"keylane_shards_{name}")
 
     def taken(self, frame: DataFrame) -> list[SourceFile]:
         """The positions of each shard."""

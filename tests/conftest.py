@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from hypothesis import settings
+from tests.kinesis.servers import ACCESS
 from tests.needs import NEEDS, PARTS, may_have, needs, part_of, refuse_to_start
 
 from keylane.contract.parse import parse_contract
@@ -113,6 +114,18 @@ def bare() -> Iterator[str]:
 def no_secret_at_home() -> None:
     """Nothing is kept in the home of whoever runs the tests; `test_masks` has secrets of its own."""
     os.environ.setdefault("KEYLANE_MASKS", "")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def access_on_loopback() -> None:
+    """Credentials that a Kinesis server on loopback takes, instead of those of whoever runs the tests.
+
+    Before Java starts: the workers of a session have its environment.
+    """
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    nowhere = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
+    os.environ.update({**ACCESS, **nowhere, "AWS_EC2_METADATA_DISABLED": "true"})
 
 
 @pytest.fixture(scope="session")

@@ -1,26 +1,11 @@
-"""What tests of Kinesis need: credentials that a server on loopback takes, or the model instead of any server."""
+"""The model of the service, instead of any server: `service`. Servers are in `tests/conftest.py`, for all tests."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from tests.kinesis.model import ModelService
-from tests.kinesis.servers import ACCESS
 
 from keylane.systems.kinesis import access
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="session")
-def aws_access() -> Iterator[None]:
-    """Variables of the environment, for workers too: so this comes before a session of Spark is started."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**ACCESS, "AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/dev/null"}.items():
-            patch.setenv(name, value)
-        yield
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from keylane.errors import BrokerError, DataError, UsageError
 from keylane.pipelines.identify import identify
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.kinesis.aggregated import UserRecord, packed
+from keylane.systems.kinesis.messages import message_of
 from keylane.systems.kinesis.reader import Cursor, ShardReader
 from keylane.systems.kinesis.shards import readable, shards_of
 from keylane.systems.read_range import ReadRange
@@ -45,6 +46,12 @@ def test_positions_count_user_records_and_a_cursor_goes_on(stream: ModelService)
     assert (reader.cursor.records, reader.caught_up) == (3, False)
     again = reader_of(stream, cursor=reader.cursor).turn()
     assert [(one.position, one.sub, one.user.data) for one in again] == [(3, None, b"plain")]
+
+
+def test_a_record_without_a_partition_key_has_none(stream: ModelService) -> None:
+    put(stream, b"1")
+    del stream.streams["s"].records["shardId-000000000000"][0]["PartitionKey"]
+    assert [message_of(one).key for one in reader_of(stream).turn()] == [None]
 
 
 def test_refused_reads_and_expired_iterators_are_tried_again(stream: ModelService) -> None:

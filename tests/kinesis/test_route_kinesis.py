@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
 
-pytestmark = pytest.mark.usefixtures("aws_access")
-
 
 def put(client: Any, stream: str, numbers: range, keys: int = 17) -> None:
     """Records of some keys, in an order that each key has to keep."""

@@ -64,11 +64,11 @@ def own_headers(user: UserRecord) -> list[Header]:
 
 
 def key_of(user: UserRecord) -> bytes | None:
-    """The key's bytes: the partition key, or what stands for it in a tag."""
+    """The key's bytes: the partition key, or what stands for it in a tag; null where there is none."""
     for name, text in user.tags:
         if name == KEY:
             return None if text in {None, _NULL} else base64.b64decode(str(text))
-    return user.partition_key.encode()
+    return user.partition_key.encode() or None
 
 
 def value_of(user: UserRecord) -> bytes | None:

@@ -123,7 +123,8 @@ class ShardReader:
     def _taken(self, record: dict[str, Any]) -> Iterator[ReadRecord]:
         inside = parsed(record["Data"])
         arrived = int(record["ApproximateArrivalTimestamp"].timestamp() * 1000)
-        users = [UserRecord(record["PartitionKey"], record["Data"])] if inside is None else inside
+        # A stream that does not heed keys may show none; a key that was sent has a character at least.
+        users = [UserRecord(record.get("PartitionKey") or "", record["Data"])] if inside is None else inside
         discarded = inside is not None and is_discarded(inside, self.shard.start, self.shard.end)
         self.discarded += len(users) if discarded else 0
         for number, user in enumerate(users):

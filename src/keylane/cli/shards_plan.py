@@ -29,7 +29,7 @@ _NAMES: Final = ("shard", "shards", "at", "makes", "hash_key")
 
 
 @click.command(short_help="The fewest splits and merges to a better layout.")
-@click.option("--layout", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The shards of today.")
+@click.option("--layout", required=True, metavar="FILE", help="The shards of today: a file, or a stream's address.")
 @click.option("--cap", type=float, help="What a shard may carry, in the unit of the loads.")
 @click.option(
     "--to", type=click.Path(path_type=Path), metavar="FILE", help="The layout to change to, instead of --cap."
@@ -52,16 +52,25 @@ _NAMES: Final = ("shard", "shards", "at", "makes", "hash_key")
 )
 @click.option("--show-keys", is_flag=True, help="Name keys that are hot, where they are known.")
 @click.option("--write", "written", type=click.Path(), metavar="FILE", help="Write the layout that is planned.")
+@click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan, for keylane shards apply.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 @output_option
 def plan(
-    layout: Path, cap: float | None, to: Path | None, written: str | None, report: str | None, force: bool, **rest: Any
+    layout: str,
+    cap: float | None,
+    to: Path | None,
+    written: str | None,
+    saved: str | None,
+    report: str | None,
+    force: bool,
+    **rest: Any,
 ) -> tuple[Result, str]:
     """Plan the fewest splits and merges that keep every shard under a cap, or that lead to a given layout.
 
     A layout is JSON: {"shards": [{"id": "a", "start": "0", "end": "340…455", "load": 1.0}, …]}, ends included. Nothing
-    is changed; the calls are printed in an order that opens few shards at once.
+    is changed; the calls are printed in an order that opens few shards at once. Of a stream's address its shards are
+    asked for; loads then come from --profile, --load or --registry.
 
     \b
     keylane shards plan --layout today.json --cap 800
@@ -73,20 +82,22 @@ def plan(
     from keylane.plan.shards import ShardGoal, shards_plan
 
     _check(cap, to, rest)
-    check_apart(written, report, inputs=(layout, to, rest["registry"], rest["load"], rest["profile"]))
-    for path in (written, report):
+    check_apart(written, saved, report, inputs=(Path(layout), to, rest["registry"], rest["load"], rest["profile"]))
+    for path in (written, saved, report):
         check_free(path, force=force)
-    today = layout_in(layout)
+    today, stream_id = _today(layout)
     goal = ShardGoal(cap, rest["shards"], None if to is None else layout_in(to), rest["tolerance"])
-    document = shards_plan(str(layout), today, _load(today, needed=cap is not None, **_sources(rest)), goal)
+    document = shards_plan(layout, today, _load(today, needed=cap is not None, **_sources(rest)), goal, stream_id)
     if written:
         rows = [row.as_json() for row in document.after.layout]
         write(written, json.dumps({"shards": rows}, indent=2) + "\n")
+    if saved:
+        write(saved, json.dumps(document.as_json(), indent=2) + "\n")
     if report:
         from keylane.report.shards_page import shards_page
 
         write(report, shards_page(document))
-    files = [f"{name}: {path}" for name, path in (("layout", written), ("page", report)) if path]
+    files = [f"{name}: {path}" for name, path in (("layout", written), ("plan", saved), ("page", report)) if path]
     return _result(document, files), rest["output"]
 
 
@@ -105,6 +116,17 @@ def _check(cap: float | None, to: Path | None, rest: dict[str, Any]) -> None:
 
 def _sources(rest: dict[str, Any]) -> dict[str, Any]:
     return {name: rest[name] for name in ("profile", "load", "registry", "show_keys")}
+
+
+def _today(given: str) -> tuple[ShardLayout, str | None]:
+    """The shards of a file, or of the stream at an address with what the system knows it by."""
+    from keylane.systems.endpoint import open_endpoint, parse_address
+
+    address = parse_address(given)
+    if address.is_path:
+        return layout_in(Path(address.name)), None
+    endpoint = open_endpoint(address)
+    return endpoint.layout(), endpoint.identity() or None
 
 
 def layout_in(path: Path) -> ShardLayout:

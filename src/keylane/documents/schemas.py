@@ -32,6 +32,7 @@ from keylane.documents.shards import (
     ShardKeysDocument,
     ShardKeysImportDocument,
     ShardKeysMovedDocument,
+    ShardsApplyDocument,
     ShardsPlanDocument,
 )
 from keylane.documents.verify import VerifyDocument
@@ -89,6 +90,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "shards-keys": ShardKeysDocument,
     "shards-keys-import": ShardKeysImportDocument,
     "shards-keys-moved": ShardKeysMovedDocument,
+    "shards-apply": ShardsApplyDocument,
     "shards-plan": ShardsPlanDocument,
     "verify": VerifyDocument,
 }

@@ -201,7 +201,10 @@ class ShardsPlanDocument(Document):
     model_config = ConfigDict(title="keylane shards plan -o json")
 
     schema_: Literal["keylane.shards-plan/1"] = "keylane.shards-plan/1"
-    source: PathText
+    source: PathText = Field(description="The file of the layout, or the address of the stream that it was asked of.")
+    stream_id: Text | None = Field(
+        None, exclude_if=missing, description="What the system knows the stream by, where it was asked for its shards."
+    )
     load_from: Literal["layout", "profile", "keys", "registry", "none"] = Field(
         description="Where loads come from: by shard from the layout, or by hash key."
     )
@@ -219,3 +222,29 @@ class ShardsPlanDocument(Document):
     quotas: ShardQuotas
     ticks: list[Share] = Field(description="Where the heaviest hash keys lie along the key space, at most 500 of them.")
     notes: list[Text]
+
+
+class AppliedCall(Document):
+    """A call of a plan, and whether it is made."""
+
+    step: AtLeastOne
+    call: Literal["SplitShard", "MergeShards"]
+    at: HashKeyText
+    state: Literal["done", "left"]
+
+
+class ShardsApplyDocument(Document):
+    """A plan of splits and merges, and how far it is carried out."""
+
+    model_config = ConfigDict(title="keylane shards apply -o json")
+
+    schema_: Literal["keylane.shards-apply/1"] = "keylane.shards-apply/1"
+    plan: PathText
+    stream: Text
+    record: PathText = Field(description="Where each call is recorded; the same command goes on from there.")
+    applied: bool = Field(description="Whether calls were to be made: with --yes.")
+    done: Count = Field(description="Calls of the plan that are done.")
+    now: Count = Field(description="Those of them that this command made, or found made.")
+    left: Count
+    calls: list[AppliedCall]
+    layout: list[ShardRow] = Field(description="The open shards of the stream afterwards.")

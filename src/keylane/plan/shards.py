@@ -87,8 +87,10 @@ def profile_load(profile: Profile, hash_keys: Mapping[str, int], *, named: bool)
     return ShardLoad(from_halves(halves, profile.records.astype(np.float64)), "profile", known)
 
 
-def shards_plan(source: str, layout: ShardLayout, load: ShardLoad, goal: ShardGoal) -> ShardsPlanDocument:
-    """The plan as a document."""
+def shards_plan(
+    source: str, layout: ShardLayout, load: ShardLoad, goal: ShardGoal, stream_id: str | None = None
+) -> ShardsPlanDocument:
+    """The plan as a document; `stream_id` is what the system knows the stream by, where it was asked."""
     curve, cap = load.curve, goal.cap
     chosen = _chosen(layout, curve, goal)
     change = resharding(layout, chosen.starts)
@@ -98,6 +100,7 @@ def shards_plan(source: str, layout: ShardLayout, load: ShardLoad, goal: ShardGo
     count = len(layout.open)
     return ShardsPlanDocument(
         source=source,
+        stream_id=stream_id,
         load_from=load.source,
         cap=cap,
         within_cap=None if cap is None or after.max_load is None else after.max_load <= cap * (1 + ROUNDING),

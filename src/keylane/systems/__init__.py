@@ -13,6 +13,7 @@
     kinesis     streams, shards, a contract in boto3
     journal     the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
     checkpoint  what Spark has written down of a query, forced and compared
+    resharding  a plan of splits and merges, carried out call by call
     profiles    a profile on disk
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
     atomic      atomic writes, locks, and which process a pid is

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.keyspace.layout import ShardLayout
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.router import Router
     from keylane.spark.context import RunContext
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.read_range import ReadRange
+    from keylane.systems.resharding import Resharder
     from keylane.systems.streams import Description, MessageFields, Stream
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
@@ -379,6 +381,14 @@ class Endpoint:
     def lanes_there(self, names: Sequence[str]) -> dict[str, int]:
         """The lanes of streams beside this one, and of this; 0 for one that is not there."""
         self._lacks("be asked for the lanes of its streams")
+
+    def layout(self) -> ShardLayout:
+        """The shards of the stream, where lanes are ranges of a key space."""
+        self._lacks("be asked for its shards")
+
+    def resharder(self) -> Resharder:
+        """What splits and merges the shards of the stream."""
+        self._lacks("have its shards changed")
 
     def create_stream(self, name: str, lanes: int) -> None:
         """Make a stream beside this one; one that is there is left as it is."""

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.keyspace.layout import ShardLayout
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.values import TopicFields
     from keylane.systems.kinesis.access import KinesisAccess
+    from keylane.systems.resharding import Resharder
     from keylane.systems.streams import Description, Stream
 
 
@@ -94,6 +96,19 @@ class KinesisEndpoint(Endpoint):
             except TargetError:
                 found[name] = 0
         return found
+
+    def layout(self) -> ShardLayout:
+        """The shards as they are now, closed ones too."""
+        from keylane.systems.kinesis.shards import describe_stream, shards_of
+
+        describe_stream(self.access, self.address.name)
+        return shards_of(self.access, self.address.name)
+
+    def resharder(self) -> Resharder:
+        """Splits and merges by the service's own calls."""
+        from keylane.systems.kinesis.reshard import KinesisResharder
+
+        return KinesisResharder(self.access, self.address.name)
 
     def identity(self) -> str:
         """The stream's ARN with the time at which it was made."""

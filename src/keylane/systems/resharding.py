@@ -1,0 +1,286 @@
+"""A saved plan of splits and merges, carried out on a stream: one call at a time, recorded, checked, resumable.
+
+Rule: a plan is a row of layouts, each one boundary from the next. Before a call the stream must be active and its open
+shards those of the step before; the call is recorded as begun, made, and recorded as done once the stream is active and
+has the planned shards. So whoever starts it again compares the stream with the record: the layout before the call that
+was begun means that it has to be made, the layout behind it that it was; any other means that somebody else has changed
+the stream, and nothing is done.
+
+Worked example: of five calls three are done and the fourth is begun, then the process is killed. The stream has the
+layout of three calls: the fourth is made now. Or it has that of four: the fourth is recorded, and the fifth is made.
+
+The record is one file beside the plan, replaced at once and forced to disk. Two processes cannot apply one plan: the
+record is locked. When not to use it: on a stream that scales by itself, or that does not place records by key; both
+are refused before the first call. Which calls: `keyspace.reshard`. The calls themselves: the system's `Resharder`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from bisect import bisect_right
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from keylane.contract.shards import SPACE
+from keylane.errors import TargetError
+from keylane.numbers import plural
+from keylane.systems.atomic import write_json
+from keylane.systems.journal import damaged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from keylane.documents.shards import ShardCall, ShardsPlanDocument
+    from keylane.keyspace.layout import ShardLayout
+
+#: Seconds between two calls that change a stream, so that an account's quota of five a second is kept.
+BETWEEN_CALLS: Final = 0.2
+#: Seconds between two looks at a stream that is being changed: the first, and the longest.
+FIRST_LOOK, LONGEST_LOOK = 0.05, 2.0
+#: Seconds for which a stream is looked at before a call that was begun, and does not show, is made again.
+SETTLE: Final = 2.0
+FORM: Final = "keylane.shards-record/1"
+AGAIN: Final = "keylane shards plan makes a plan of the stream as it is now"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """A stream as it is now. `id` is another when it was deleted and created again.
+
+    `refusal` is why its shards are not to be changed by calls, and `setting` the setting behind it. `most` is how many
+    open shards it may have, None where the system does not say.
+    """
+
+    id: str
+    layout: ShardLayout
+    active: bool
+    refusal: str = ""
+    setting: str = ""
+    most: int | None = None
+
+
+class Resharder(Protocol):
+    """What a system does to change the shards of a stream."""
+
+    def state(self) -> StreamState:
+        """Ask the system."""
+        ...
+
+    def split(self, shard: str, at: int) -> bool:
+        """Ask for a split; False when the system is busy or its rate is used up, and the call was not taken."""
+        ...
+
+    def merge(self, lower: str, upper: str) -> bool:
+        """Ask for a merge of two shards that meet; False as above."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How to wait: a clock and a pause, and the longest that one call may take, in seconds."""
+
+    clock: Callable[[], float]
+    pause: Callable[[float], object]
+    longest: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far a plan is: calls that are done, and of these the ones of this run."""
+
+    done: int
+    now: int
+
+
+class PlanRecord:
+    """What is known of a plan on disk: which calls are done, and whether the next was begun."""
+
+    def __init__(self, path: Path, plan: str, stream: str) -> None:
+        self.path, self._plan, self._stream = path, plan, stream
+        self.done, self.begun, self.is_new = 0, False, True
+        if path.exists() and path.stat().st_size:
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            known = found["schema"], found["plan"], found["stream"], int(found["done"]), bool(found["begun"])
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise damaged(self.path, str(error)) from None
+        schema, plan, stream, self.done, self.begun = known
+        self.is_new = False
+        if schema != FORM or plan != self._plan or stream != self._stream:
+            hint = "another --record, or the plan and the stream that this one is of"
+            raise TargetError.of("the record is of another plan or stream", got=str(self.path), hint=hint)
+
+    def note(self, done: int, *, begun: bool) -> None:
+        """Replace the record, forced to disk."""
+        self.done, self.begun, self.is_new = done, begun, False
+        document = {"schema": FORM, "plan": self._plan, "stream": self._stream, "done": done, "begun": begun}
+        write_json(self.path, document)
+
+
+@contextmanager
+def open_record(path: Path, plan: str, stream: str) -> Iterator[PlanRecord]:
+    """The record of a plan, held by this process alone; `plan` is the text of the plan, `stream` the stream's id."""
+    held = path.with_name(f"{path.name}.lock")
+    handle = os.open(held, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            hint = "wait for it, or stop it"
+            raise TargetError.of("another process is applying this plan", got=str(path), hint=hint) from None
+        yield PlanRecord(path, hashlib.sha256(plan.encode()).hexdigest(), stream)
+    finally:
+        os.close(handle)
+
+
+def layouts_of(plan: ShardsPlanDocument) -> list[list[int]]:
+    """The starts of the open shards before the first call, and after each."""
+    starts = [int(row.start) for row in plan.before.layout]
+    found = [starts]
+    for call in plan.calls:
+        at = int(call.at)
+        starts = sorted({*starts, at}) if call.call == "SplitShard" else [one for one in starts if one != at]
+        found.append(starts)
+    return found
+
+
+def position(plan: ShardsPlanDocument, record: PlanRecord, state: StreamState) -> int:
+    """How many calls of the plan are done, by the stream and the record; TargetError where the two do not agree."""
+    expected, found = layouts_of(plan), list(state.layout.starts)
+    allowed = range(record.done, min(record.done + 1 + record.begun, len(expected)))
+    for done in allowed:
+        if _same(plan, expected[done], state.layout):
+            return done
+    near = next((n for n, starts in enumerate(expected) if starts == found), None)
+    if near is not None and near not in allowed:
+        got = f"the shards after {plural(near, 'call')} of the plan, and a record of {record.done}"
+    else:
+        differ = sorted(set(found) ^ set(expected[record.done]))
+        got = f"{plural(len(found), 'open shard')}; {_first_difference(differ)}"
+    raise TargetError.of("the stream is not as planned; no further call was made", got=got, hint=AGAIN)
+
+
+def _first_difference(differ: Sequence[int]) -> str:
+    if not differ:
+        return "the ids of shards are others"
+    return f"boundaries that differ: {len(differ)}, the first at {differ[0]}"
+
+
+def _same(plan: ShardsPlanDocument, starts: list[int], layout: ShardLayout) -> bool:
+    """Whether the open shards are these, without holes; shards of the plan's beginning have their ids, too."""
+    if layout.starts != starts or list(_ends(starts)) != [shard.end for shard in layout.open]:
+        return False
+    first = {(int(row.start), int(row.end)): row.id for row in plan.before.layout}
+    return all(first.get((shard.start, shard.end), shard.id) == shard.id for shard in layout.open)
+
+
+def _ends(starts: Sequence[int]) -> Iterator[int]:
+    yield from (start - 1 for start in starts[1:])
+    yield SPACE - 1
+
+
+def check_stream(plan: ShardsPlanDocument, state: StreamState) -> None:
+    """Refuse a stream that no plan may be applied to; nothing was done yet."""
+    if plan.stream_id and state.id and plan.stream_id != state.id:
+        got, hint = state.id, AGAIN
+        raise TargetError.of("the stream was deleted and created again; no further call was made", got=got, hint=hint)
+    if state.refusal:
+        raise TargetError.of(f"{state.refusal}; no further call was made", got=state.setting)
+    if state.most is not None and plan.peak_shards > state.most:
+        hint = "a higher quota of the account, or fewer --shards"
+        got = f"{plan.peak_shards} open shards on the way"
+        raise TargetError.of(
+            "the plan is beyond the quota; no further call was made", got=got, allowed=str(state.most), hint=hint
+        )
+
+
+def carry_out(
+    plan: ShardsPlanDocument,
+    resharder: Resharder,
+    record: PlanRecord,
+    waiting: Waiting,
+    say: Callable[[str], None] = lambda _: None,
+) -> Progressed:
+    """Make the calls that are left; each is checked on the stream before the next."""
+    state = _settled(resharder, waiting)
+    check_stream(plan, state)
+    done = first = position(plan, record, state)
+    if record.begun and done == record.done:
+        # Whether the call was taken before the end of the process: what a list shows may be some moments old.
+        state = _seen(plan, record, resharder, replace(waiting, longest=SETTLE), needed=False)
+        done = position(plan, record, state)
+    record.note(done, begun=False)
+    last = waiting.clock() - BETWEEN_CALLS
+    while done < len(plan.calls):
+        call = plan.calls[done]
+        record.note(done, begun=True)
+        last = _made(call, state.layout, resharder, waiting, last)
+        state = _settled(resharder, waiting)
+        check_stream(plan, state)
+        after = position(plan, record, state)
+        if after == done:
+            # Taken, and not shown yet.
+            state = _seen(plan, record, resharder, waiting)
+            after = position(plan, record, state)
+        done = after
+        record.note(done, begun=False)
+        say(f"call {done} of {len(plan.calls)}: {call.call} at {call.at}")
+    return Progressed(done, done - first)
+
+
+def _made(call: ShardCall, layout: ShardLayout, resharder: Resharder, waiting: Waiting, last: float) -> float:
+    """Ask until the call is taken; when that was."""
+    until, at = waiting.clock() + waiting.longest, int(call.at)
+    place = bisect_right(layout.starts, at) - 1
+    shard = layout.open[place]
+    pause = BETWEEN_CALLS
+    while True:
+        waiting.pause(max(0.0, last + BETWEEN_CALLS - waiting.clock()))
+        last = waiting.clock()
+        lower = layout.open[place - 1]
+        taken = resharder.split(shard.id, at) if call.call == "SplitShard" else resharder.merge(lower.id, shard.id)
+        if taken:
+            return last
+        if waiting.clock() > until:
+            raise _too_long(f"{call.call} at {call.at} is not taken", waiting)
+        waiting.pause(pause)
+        pause = min(2 * pause, LONGEST_LOOK)
+
+
+def _settled(resharder: Resharder, waiting: Waiting) -> StreamState:
+    """The stream once it is active."""
+    until, pause = waiting.clock() + waiting.longest, FIRST_LOOK
+    while not (state := resharder.state()).active:
+        if waiting.clock() > until:
+            raise _too_long("the stream is still being changed", waiting)
+        waiting.pause(pause)
+        pause = min(2 * pause, LONGEST_LOOK)
+    return state
+
+
+def _seen(
+    plan: ShardsPlanDocument, record: PlanRecord, resharder: Resharder, waiting: Waiting, *, needed: bool = True
+) -> StreamState:
+    """The stream once it differs from what it was before the call; as it is in the end, where that is not `needed`."""
+    until, pause, before = waiting.clock() + waiting.longest, FIRST_LOOK, layouts_of(plan)[record.done]
+    while (state := _settled(resharder, waiting)).layout.starts == before:
+        if waiting.clock() > until and not needed:
+            return state
+        if waiting.clock() > until:
+            raise _too_long("the stream does not show the call", waiting)
+        waiting.pause(pause)
+        pause = min(2 * pause, LONGEST_LOOK)
+    return state
+
+
+def _too_long(what: str, waiting: Waiting) -> TargetError:
+    hint = "the same command again goes on from here"
+    return TargetError.of(f"{what} after {waiting.longest:g} s", hint=hint)

@@ -49,12 +49,13 @@ def executors():
 
 def forget_where_slots_are():
     spark = SparkSession.builder.getOrCreate()
-    java = spark.sparkContext._jvm.org.apache.spark
-    known = java.sql.execution.streaming.state.StateStoreCoordinatorRef.forDriver(
-        java.SparkEnv.get(), spark._jsparkSession.sessionState().conf()
+    java = spark.sparkContext._jvm
+    known = java.org.apache.spark.sql.execution.streaming.state.StateStoreCoordinatorRef.forDriver(
+        java.org.apache.spark.SparkEnv.get(), spark._jsparkSession.sessionState().conf()
     )
-    for query in spark.streams.active:
-        known.deactivateInstances(query._jsq.runId())
+    # The jobs of a query are a group with the name of its run.
+    run = spark.sparkContext.getLocalProperty("spark.jobGroup.id")
+    known.deactivateInstances(java.java.util.UUID.fromString(run))
 
 def tell(figures):
     told.append(figures.metrics)

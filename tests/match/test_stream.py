@@ -127,6 +127,9 @@ def test_traffic_that_is_not_as_one_would_like_it_gives_the_same_pairs(
     document = run(spark, tmp_path)
     assert wrong(tmp_path, made) == (0, 0)
     assert document["riders"] + document["metrics"]["pending"] == made.requests.num_rows
+    # One that is answered long since, and comes again when nothing of its time is remembered, is too late.
+    late = document["dead"]["riders"].pop("late-request", 0)
+    assert (late > 0) == (traffic == "requests come twice")
     assert document["dead"] == {"drivers": {}, "riders": {}}
     waiting = [one["waiting"] for one in metrics(tmp_path)]
     assert (waiting[0] > made.requests.num_rows / 2) == (traffic == "requests are far ahead")

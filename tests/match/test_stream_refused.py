@@ -174,15 +174,13 @@ def is_named(state: Path, name: Path, error: str) -> bool:
     Of a slot's state the slot is enough. What tells a state, or a checkpoint in it, from an older or another one may
     be named by its folder: that is what has to be restored.
     """
-    named = [str(state / name.with_name(name.name.removeprefix(".").removesuffix(".crc")))]
     slot = re.match(r"checkpoint/state/(\d)/(\d)/", str(name))
-    if slot is not None:
-        # By their number in Spark's plan, which counts from its end.
-        step = ["lanes", "homes"][int(slot[1])]
-        named += [f"{step}{sign}{slot[2]}" for sign in "/ "]
-    else:
-        named += [f"{state}:", f"{state} is", f"{state / name.parts[0]}:", f"{state / name.parts[0]}/"]
-    return any(one in error for one in named)
+    if slot is None:
+        return str(state) in error
+    # Steps by their number in Spark's plan, which counts from its end.
+    step = ["lanes", "homes"][int(slot[1])]
+    file = state / name.with_name(name.name.removeprefix(".").removesuffix(".crc"))
+    return any(one in error for one in (str(file), f"{step}/{slot[2]}", f"{step} {slot[2]}"))
 
 
 def silent_damages(

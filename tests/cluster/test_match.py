@@ -97,6 +97,8 @@ def found_on(cluster: Cluster, folder: Path, made: World, **how: Any) -> dict[st
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC",
         # A slot that is where it was stays there, however busy this machine is.
         "spark.locality.wait": "60s",
+        # Whoever makes Spark forget where slots are takes from it, too, what it knows of their commits.
+        "spark.sql.streaming.stateStore.commitValidation.enabled": str(not how["moves"]).lower(),
     }
     places = {"drivers": str(drivers), "riders": str(riders), "target": str(folder / "out")}
     folders = [str(one) for one in cluster.folders]

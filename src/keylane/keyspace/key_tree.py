@@ -11,7 +11,9 @@ an error and never a key twice.
 
 Nodes are numbered as in a heap: 1 is the middle of the space, 2 and 3 are the middles of its halves. Weights of whole
 subtrees are kept for the upper `DEPTH` levels; what lies below is in short sorted lists. So a foreign key costs `DEPTH`
-steps, and not the 120 nodes that a tree of single keys would make for it. `Weights` is the same for a store outside
+steps, and not the 120 nodes that a tree of single keys would make for it. While keys of one weight are handed out and
+nothing else is in use, the next one is the sequence's closed form, and no node is kept at all: a millionth key costs
+what the first did. The first foreign key, weight or removal builds the nodes. `Weights` is the same for a store outside
 this process.
 
 A new account moves no other. When not to use it: with weights that arrive in any order the result is as good as that
@@ -153,23 +155,30 @@ class KeyTree:
         self._own: dict[int, int] = {}
         #: Keys below the upper levels, by the lowest node above them.
         self._deep: dict[int, list[int]] = {}
+        #: While this is above 0, just the first keys of the sequence are in use, each with the weight 1.
+        self._plain = 0
         for key, weight in (used or {}).items():
             self.add(key, weight)
 
     def __len__(self) -> int:
         """How many keys are in use."""
-        return len(self._used)
+        return len(self._used) + self._plain
 
     def weight_of(self, key: int) -> int:
         """The weight of a key; 0 when it is not in use."""
+        if self._plain:
+            number = number_of("tree", key, self.bits)
+            return int(number is not None and number <= self._plain)
         return self._used.get(key, 0)
 
     def node(self, number: int) -> int:
         """The weight at and below a node of the upper levels."""
+        self._build()
         return self._sums.get(number, 0)
 
     def between(self, low: int, high: int) -> tuple[int, int]:
         """Weight and number of the keys from `low` up to `high`, all below one node of the lowest kept level."""
+        self._build()
         keys = self._deep.get(self._bucket(low), [])
         found = keys[bisect_left(keys, low) : bisect_left(keys, high)]
         return sum(self._used[key] for key in found), len(found)
@@ -178,6 +187,7 @@ class KeyTree:
         """Put a key in use, also one that was not handed out here."""
         if not 0 <= key < 1 << self.bits:
             raise UsageError.of("a hash key beyond the key space", got=key, allowed=f"0 to 2**{self.bits} - 1")
+        self._build()
         if key in self._used:
             raise UsageError.of("the hash key is in use", got=key)
         self._used[key] = weight
@@ -191,6 +201,7 @@ class KeyTree:
 
     def remove(self, key: int) -> None:
         """Free a key: it may be handed out again."""
+        self._build()
         if key not in self._used:
             raise UsageError.of("the hash key is not in use", got=key)
         weight = self._used.pop(key)
@@ -205,6 +216,10 @@ class KeyTree:
 
     def take(self, weight: int = 1) -> int:
         """Hand out the next balanced key."""
+        if weight == 1 and not self._used and self._plain < (1 << self._upper) // 2 - 1:
+            self._plain += 1
+            return nth_key("tree", self._plain, self.bits)
+        self._build()
         # The upper levels of `walk`, written out: this is the loop that has to hand out a million keys.
         own, sums, node, level, at_low = self._own, self._sums, 1, 1, 0
         while level < self._upper and node in own:
@@ -228,6 +243,15 @@ class KeyTree:
             sums[node] = sums.get(node, 0) + weight
             node >>= 1
         return key
+
+    def _build(self) -> None:
+        """The nodes of the keys that were handed out without any."""
+        last, self._plain = self._plain, 0
+        for number in range(1, last + 1):
+            key = nth_key("tree", number, self.bits)
+            self._used[key] = self._own[node_number(key, number.bit_length(), self.bits)] = 1
+        for node in sorted(self._own, reverse=True) if last else ():
+            self._sums[node] = 1 + self._sums.get(2 * node, 0) + self._sums.get(2 * node + 1, 0)
 
     def _bucket(self, key: int) -> int:
         return key >> (self.bits - self._upper + 1) if self._upper else 0

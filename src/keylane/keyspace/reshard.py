@@ -85,7 +85,10 @@ def uniform_calls(layout: ShardLayout, count: int) -> int:
 
 
 class _OpenShards:
-    """Open shards while calls are made: by their start, with the ids that the service would give."""
+    """Open shards while calls are made: by their start, with the ids that the service would give.
+
+    Not `ShardLayout.split`, which looks through all shards: a plan of 10,000 shards has as many calls.
+    """
 
     def __init__(self, layout: ShardLayout) -> None:
         self._ids = {shard.start: shard.id for shard in layout.open}

@@ -113,3 +113,37 @@ def test_levels_and_the_nodes_above_a_key() -> None:
     assert nodes_above(2**127) == [1]
     assert nodes_above(2**125) == [1, 2, 4]
     assert nodes_above(2**128 - 1) == [2**n - 1 for n in range(1, 25)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 100, 1_000])
+def test_keys_handed_out_in_a_row_count_as_any_others(count: int) -> None:
+    """The closed form keeps no nodes; what comes after it must not notice."""
+    rng = random.Random(count)
+    row, one_by_one = KeyTree(), KeyTree({nth_key("tree", n): 1 for n in range(1, count + 1)})
+    for _ in range(count):
+        row.take()
+    known = [nth_key("tree", n) for n in range(1, count + 1)]
+    assert (len(row), [row.weight_of(key) for key in [*known, 7]]) == (count, [1] * count + [0])
+    for _ in range(200):
+        choice, weight, foreign = rng.random(), rng.randint(1, 9), rng.getrandbits(128)
+        if choice < 0.3 and known:
+            gone = known.pop(rng.randrange(len(known)))
+            row.remove(gone)
+            one_by_one.remove(gone)
+        elif choice < 0.6:
+            row.add(foreign, weight)
+            one_by_one.add(foreign, weight)
+            known.append(foreign)
+        else:
+            taken = row.take(weight)
+            assert taken == one_by_one.take(weight)
+            known.append(taken)
+    assert [row.node(n) for n in range(1, 64)] == [one_by_one.node(n) for n in range(1, 64)]
+
+
+def test_nodes_that_were_not_built_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KeyTree, "_build", lambda tree: setattr(tree, "_plain", 0))
+    tree = KeyTree()
+    first = [tree.take() for _ in range(5)]
+    tree.add(5)
+    assert tree.take() in first

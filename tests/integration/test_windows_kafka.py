@@ -126,13 +126,33 @@ def test_profile_and_plan_read_the_part_that_they_are_asked_about(
 
     assert records("--until", NOON)[0] == BEFORE_NOON
     assert records("--since", NOON)[0] == RECORDS - BEFORE_NOON
-    some, stated = records("--max-records", "600", "--partitions", "0-2")
+    some, stated = records("--max-records", "600")
     assert 0 < some <= 600
     assert "a sample" in stated
-    assert "partitions 0–2" in stated
     nothing = keylane(verb, address, "--contract", contract, "--last", "10m")
     assert (nothing.code, nothing.out) == (1, "")
     assert "the range that was asked for is empty" in nothing.err
+
+
+def test_no_lane_is_hot_because_others_were_not_read(address: str, contract: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "some.profile"
+    some = ("--contract", contract, "--until", NOON, "--partitions", "0-2")
+    ended = keylane("profile", address, *some, "--max-records", "300", "--out", kept, "-o", "json")
+    assert ended.code == 0, ended.err
+    document = json.loads(ended.out)
+    assert (document["lanes"]["read"], document["lanes"]["count"], document["hot"]) == ([0, 1, 2], 6, None)
+    assert 0 < document["records"] <= 300
+    assert "partitions 0–2" in document["how"]["sampled"]
+    # A plan from keys that their hash put there would move most of them, and gain nothing.
+    for source in ([address, *some], [kept, "--contract", contract]):
+        refused = keylane("plan", *source)
+        assert (refused.code, refused.out) == (2, "")
+        assert "0–2" in refused.err
+    # The twin: all partitions by their numbers are the topic.
+    whole = ("--contract", contract, "--until", NOON, "--partitions", "0-5", "-o", "json")
+    document = json.loads(keylane("profile", address, *whole).out)
+    assert (document["lanes"]["read"], document["hot"] is None) == (None, False)
+    assert keylane("plan", address, *whole).code in {0, 3}
 
 
 def test_a_short_address_is_that_of_the_configured_brokers(

@@ -271,8 +271,9 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     """The lanes as they were found, in their order; of many the fullest ones."""
     if document.lanes is None:
         return None
-    totals = [sum(row) for row in document.lanes.by_window]
-    all_, mean = max(1, sum(totals)), sum(totals) / len(totals)
+    known = document.lanes.by_window
+    totals = {lane: sum(known[lane]) for lane in document.lanes.read or range(len(known))}
+    all_, mean = max(1, sum(totals.values())), sum(totals.values()) / len(totals)
     causes = {
         one.lane: f"{'hot: ' if one.alarm else ''}{one.cause}" for one in (document.hot.lanes if document.hot else ())
     }
@@ -284,11 +285,10 @@ def lanes_table(document: ProfileDocument) -> Section | None:
             "over_mean": records / mean,
             "why": causes.get(lane),
         }
-        for lane, records in enumerate(totals)
+        for lane, records in totals.items()
     ]
-    title = (
-        f"{numbers.count(len(totals))} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
-    )
+    many = numbers.count(len(totals)) + (f" of {numbers.count(len(known))}" if len(totals) < len(known) else "")
+    title = f"{many} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
     forms, tones = {"share": numbers.share, "over_mean": numbers.times}, {"why": _tone}
     return Section(("lane", "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
 

@@ -96,6 +96,7 @@ class LanesSeen(Document):
     count: AtLeastOne
     by_window: list[list[Count]]
     misplaced: Count | None
+    read: list[Count] | None = Field(None, description="The lanes that were read; null: all of them.")
 
 
 class SeenWriter(Document):

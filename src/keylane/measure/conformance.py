@@ -7,7 +7,7 @@ by `expectations`. Memory grows with the number of distinct keys, never with the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from keylane.measure.self_test import collapse
 from keylane.records import Finding, Reason, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -75,6 +75,8 @@ class Conformance:
     keys: pa.Table | None = None
     pending: list[Any] = field(default_factory=list)
     expectations: list[Expectation] = field(default_factory=list)
+    #: The lanes that the data is of; none: all of them.
+    read: tuple[int, ...] = ()
 
     def add(self, batch: pa.RecordBatch, lane_column: str | None) -> None:
         """Count one batch; its rows stand after those already counted."""
@@ -157,10 +159,18 @@ def _lanes_in(column: pa.Array, name: str) -> NDArray[np.int32]:
 
 
 def keeps(
-    router: Router, batches: Iterable[pa.RecordBatch], lane_column: str | None = None, show: Show = as_text
+    router: Router,
+    batches: Iterable[pa.RecordBatch],
+    lane_column: str | None = None,
+    show: Show = as_text,
+    read: Sequence[int] = (),
 ) -> tuple[Conformance, list[Finding]]:
-    """Check data against a contract; findings of severity error break it. `show` names a key in them."""
-    found = Conformance(router, per_lane=np.zeros(router.lane_count, np.int64))
+    """Check data against a contract; findings of severity error break it. `show` names a key in them.
+
+    `read` are the lanes that the data is of, where these are not all: expectations, which are of the stream, are then
+    neither kept nor broken.
+    """
+    found = Conformance(router, per_lane=np.zeros(router.lane_count, np.int64), read=tuple(read))
     for batch in batches:
         found.add(batch, lane_column)
     return found, list(_findings(found, show))
@@ -189,13 +199,21 @@ def _expectations(found: Conformance, show: Show) -> Iterator[Finding]:
     sample, heaviest = found.sample(), found.heaviest()
     named = show(heaviest[0]) if heaviest else ""
     found.expectations = list(judged(found.router.contract.spec.expect, sample, named))
+    if found.read:
+        found.expectations = [_of_part(one, found.read) for one in found.expectations]
     for one in found.expectations:
         if one.judgement != "kept":
             severity: Severity = "error" if one.judgement == "broken" else "warning"
             yield Finding(severity, f"spec.expect.{one.name}", one.says)
-    if found.per_lane.any() and found.router.partitioner.hash is not None:
+    if not found.read and found.per_lane.any() and found.router.partitioner.hash is not None:
         used = int((found.per_lane > 0).sum())
         yield from collapse("data", used, sample.distinct, found.router.lane_count)
+
+
+def _of_part(one: Expectation, read: Sequence[int]) -> Expectation:
+    """The same where some lanes were read: neither the mean nor the keys of the others are known."""
+    says = f"it is of all lanes, and only {numbers.lanes(list(read))} were read; cannot tell: leave --partitions out"
+    return replace(one, judgement="cannot-tell", chance=1.0, says=says)
 
 
 def _without_key(decided: Decided) -> int:

@@ -106,13 +106,22 @@ def check_contract(
     # Without a word on values the contract's only key field is the message's key, as producers send it.
     fields = FieldSpec.of(contract)
     fields = fields.keyed_by(contract.spec.key) if options.value is None else fields
-    counts, more = _against(contract, open_endpoint(data, options).describe(fields), lane, lanes, watch, salt)
+    described = open_endpoint(data, options).describe(fields)
+    asked = options.read_range.partitions if options.read_range else ()
+    read = () if len(asked) == described.lanes else asked
+    counts, more = _against(contract, described, lane, lanes, watch, salt, read)
     ok, rows = _judged([*findings, *located_in(more, given)])
     return CheckedData(ok=ok, findings=rows, **checked, data=counts)
 
 
 def _against(
-    contract: Contract, data: Description, lane: str | None, lanes: int | None, watch: Watch, salt: bytes | None
+    contract: Contract,
+    data: Description,
+    lane: str | None,
+    lanes: int | None,
+    watch: Watch,
+    salt: bytes | None,
+    read: tuple[int, ...],
 ) -> tuple[CheckedRows, list[Finding]]:
     fields = fields_of(contract)
     column = lane or ("lane" if "lane" in data.columns else None)
@@ -127,7 +136,11 @@ def _against(
     if live and lanes is None:
         lanes, space = data.lanes, data.key_space
     kept, findings = keeps(
-        Router(contract, lanes=lanes, key_space=space), watch(data.batches(wanted)), column, partial(_named, salt=salt)
+        Router(contract, lanes=lanes, key_space=space),
+        watch(data.batches(wanted)),
+        column,
+        partial(_named, salt=salt),
+        read,
     )
     if data.skipped.lines and not kept.rows:
         raise DataError.of(f"no record of {data.address} can be read", got=data.skipped.text, hint="--value")

@@ -16,6 +16,7 @@ from keylane.contract.first import stream_name
 from keylane.contract.model import Window
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
+from keylane.numbers import lanes
 from keylane.pipelines.profile import SEED, mask_salt
 from keylane.plan.choose import Constraints, lane_counts
 from keylane.plan.contract_text import Means
@@ -66,7 +67,13 @@ class PlanRequest:
 
 
 def question_of(made: Profile, asked: PlanRequest) -> Question:
-    """What was asked for, as a question about a profile."""
+    """What was asked for, as a question about a profile; refused where that has the keys of some lanes only."""
+    if read := made.known.get("partitions"):
+        raise UsageError.of(
+            "a plan needs keys of all partitions: those of some are there because their hash put them there",
+            got=f"partitions {lanes(read)}",
+            hint="leave --partitions out; --last and --max-records take less of every partition",
+        )
     demand, binding = _demand(made, asked.demands)
     now = _lanes_now(made, asked)
     counts = None if asked.lanes is None else lane_counts(*asked.lanes)

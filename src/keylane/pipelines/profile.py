@@ -30,7 +30,7 @@ from keylane.pipelines.engine import (
     region_read,
     switch_to_spark,
 )
-from keylane.profile.build import ProfileMetadata
+from keylane.profile.build import ProfileMetadata, fingerprint_of
 from keylane.profile.cells import home_cell_keys, outlying
 from keylane.profile.count import TooManyKeysError
 from keylane.profile.document import overview
@@ -104,10 +104,20 @@ def profile(
             from keylane.pipelines.spark_counts import profile_on_spark
 
             made = profile_on_spark(asked, folder, spark, say)
+        made = _marked_as_part(made, options)
         if target is not None:
             write_profile(made, folder)
             beside(made, folder)
         return made
+
+
+def _marked_as_part(made: Profile, options: Options) -> Profile:
+    """Keep which partitions were read, where these are not all: their keys are there because of their hash."""
+    read = options.kafka.read_range.partitions if options.kafka.read_range else ()
+    if not read or len(read) == len(made.known.get("offsets", ())):
+        return made
+    marked = replace(made, facts=(*made.facts, ("partitions", list(read))))
+    return replace(marked, fingerprint=fingerprint_of(marked))
 
 
 def _locally(asked: ProfileRequest, watch: Watch, say: Say | None) -> Profile:
@@ -209,6 +219,9 @@ def mask_salt(source: str, kept: str | None) -> bytes:
 
 def _hot(made: Profile, contract: Contract | None) -> Hot | None:
     """Why lanes are hot, by the contract; without one, by the hash of who wrote them, where the source has lanes."""
+    # Against a mean of lanes that nobody read, every lane that was read is hot.
+    if made.known.get("partitions"):
+        return None
     if contract is None and (made.lanes is None or "place" in made.known or not _has_known_writers(made)):
         return None
     # Slow to import, and most profiles do without it.

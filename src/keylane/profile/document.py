@@ -232,7 +232,12 @@ def overview(
         hot=hot,
         lanes=None
         if lanes is None
-        else LanesSeen(count=len(lanes.by_window), by_window=lanes.by_window.tolist(), misplaced=lanes.misplaced),
+        else LanesSeen(
+            count=len(lanes.by_window),
+            by_window=lanes.by_window.tolist(),
+            misplaced=lanes.misplaced,
+            read=profile.known.get("partitions"),
+        ),
         writers=None if (writers := profile.known.get("writers")) is None else SeenWriters.model_validate(writers),
         approximate=None if approximate is None else Approximate(**asdict(approximate)),
         how=how_obtained(profile),

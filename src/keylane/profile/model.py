@@ -82,6 +82,7 @@ class ProfileFacts(TypedDict, total=False):
     unit: str
     unit_by_size: bool
     sampled: str
+    partitions: list[int]
     writers: dict[str, Any]
     without_time: int
     bytes: str

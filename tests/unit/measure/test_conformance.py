@@ -192,6 +192,31 @@ def test_every_broken_expectation_is_said_at_once(contract: Make, batch: Batch) 
     ]
 
 
+def test_expectations_of_some_lanes_are_neither_kept_nor_broken(
+    merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
+) -> None:
+    at = lanes_by("kafka-java", merchants, 16)
+    whole = batch(merchants, at)
+    some = whole.filter(pa.array(np.isin(at, [1, 2])))
+    router = Router(contract(expect={"max_over_mean": 1.5, "min_distinct_keys": 1_000}))
+    kept, findings = keeps(router, [some], "lane", read=(1, 2))
+    assert [(one.name, one.judgement) for one in kept.expectations] == [
+        ("max_over_mean", "cannot-tell"),
+        ("min_distinct_keys", "cannot-tell"),
+    ]
+    assert [(one.severity, one.where.rpartition(".")[2]) for one in findings] == [
+        ("warning", "max_over_mean"),
+        ("warning", "min_distinct_keys"),
+    ]
+    # The twin: taken for the whole stream, the same rows break it, and their hash looks like a bad one.
+    taken, alarms = keeps(router, [some], "lane")
+    assert "broken" in [one.judgement for one in taken.expectations]
+    assert "data" in [one.where for one in alarms]
+    # A row that is not where it should be is an error in any part.
+    moved = some.set_column(some.schema.get_field_index("lane"), "lane", pa.array([3] * len(some), pa.int32()))
+    assert keeps(router, [moved], "lane", read=(3,))[0].misplaced == len(some)
+
+
 def test_skew_is_of_the_lanes_the_rows_are_in(
     merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
 ) -> None:

@@ -52,7 +52,7 @@ def apply(plan: str, yes: bool, at: str | None, output: str, **kafka: Any) -> tu
     from keylane.plan.saved import read_saved
 
     properties = properties_from(kafka)
-    saved = read_saved(Path(plan).read_text(encoding="utf-8"), plan)
+    saved = read_saved(Path(plan).read_text(encoding="utf-8-sig", errors="replace"), plan)
     if saved.contract is None:
         return _result(_document(plan, saved, None, [], None)), output
     contract = parse_contract(saved.contract.text, plan)

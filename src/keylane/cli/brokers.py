@@ -169,7 +169,7 @@ def _read(path: str) -> Reassignment:
 
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError.of("the plan cannot be read", got=path, hint=str(error)) from None
     return read_plan(document)
 

@@ -87,7 +87,9 @@ def _beginning(_context: click.Context, _option: click.Parameter, typed: str) ->
     help="How KEY becomes bytes; raw: KEY is hex.",
 )
 @click.option("--null", is_flag=True, help="Explain the null key.")
-@click.option("--keys-from", type=click.File("r", encoding="utf-8"), help="A file with one key a line; - for stdin.")
+@click.option(
+    "--keys-from", type=click.File("r", encoding="utf-8-sig"), help="A file with one key a line; - for stdin."
+)
 @click.option("--all", "everything", is_flag=True, help="Show every partitioner with its note, teaching code too.")
 @click.option(
     "--like",
@@ -377,7 +379,14 @@ def _two(text: str) -> list[str]:
 def record_of(contract: Contract, key: str | None, fields: Sequence[str], *, null: bool) -> dict[str, Any]:
     """The record as typed: KEY for a contract of one field, NAME=VALUE for the rest; or null for the whole key."""
     spec = contract.spec.key
-    record: dict[str, Any] = dict(map(_pair, fields))
+    record: dict[str, Any] = {}
+    for name, value in map(_pair, fields):
+        if name in record or (key is not None and name in spec.fields):
+            before = "-f" if name in record else "KEY"
+            raise UsageError.of(
+                f"{before} has a value for {name!r} already", got=f"-f {name}={value}", hint="leave one out"
+            )
+        record[name] = value
     if key is not None and spec.is_place:
         record |= dict(zip(spec.fields, _two(key), strict=True))
     elif key is not None:

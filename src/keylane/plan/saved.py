@@ -43,7 +43,7 @@ def read_saved(text: str, name: str) -> SavedPlan:
     """A plan that was saved; one of another kind, of an older form or edited since is refused."""
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         got = "a contract" if "kind: RoutingContract" in text else "a file that is not JSON"
         raise DataError.of(f"{name} is not a saved plan", got=got, hint=_AGAIN) from None
     schema = document.get("schema") if isinstance(document, dict) else None

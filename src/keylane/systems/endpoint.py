@@ -49,6 +49,8 @@ OnGrowth: TypeAlias = Literal["stop", "keep"]
 FileFormat: TypeAlias = Literal["parquet", "json", "csv"]
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+#: Who logs in, in an address that keylane does not take.
+_LOGIN: Final = re.compile(r"//[^/@]*@")
 #: An address without whom to contact: that is configured.
 _SHORT: Final = re.compile(r"([a-z]+):(?:///)?([A-Za-z0-9._-]+)")
 _BROKER: Final = r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
@@ -227,11 +229,22 @@ def parse_address(text: str) -> Address:
     system = _SYSTEMS.get(scheme)
     if system is None or scheme == PATHS:
         hint = "a path to a file system that every machine sees, such as a mount"
-        raise UsageError.of("not a system that keylane knows", got=text, allowed=forms(), hint=hint)
+        raise UsageError.of("not a system that keylane knows", got=_without_login(text), allowed=forms(), hint=hint)
     parts = system.rest.fullmatch(rest)
     if parts is None:
-        raise UsageError.of(f"not a {scheme} address", got=text, allowed=system.form)
+        shown = _without_login(text)
+        no_login = None if shown == text else "an address holds no login: properties of the client do, by reference"
+        raise UsageError.of(f"not a {scheme} address", got=shown, allowed=system.form, hint=no_login)
     return Address(scheme, *(part or "" for part in parts.groups()))
+
+
+def _without_login(text: str) -> str:
+    """An address as it may be shown: a password in it would stay in the log of a build.
+
+    >>> _without_login("kafka://app:secret@host:9092/payments"), _without_login("kafka://host/a@b")
+    ('kafka://…@host:9092/payments', 'kafka://host/a@b')
+    """
+    return _LOGIN.sub("//…@", text)
 
 
 def forms() -> str:

@@ -187,7 +187,7 @@ def _read_document(path: Path) -> dict[str, Any]:
         raise DataError.of("not a profile", got=str(path), allowed="a folder written by `keylane profile --out`")
     try:
         document = json.loads((path / DOCUMENT).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     form = document.get("format") if isinstance(document, dict) else None
     if form != FORMAT:

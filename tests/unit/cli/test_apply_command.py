@@ -150,6 +150,19 @@ def refused(run: Run, saved: Path, today: Path, *arguments: object) -> str:
     return err
 
 
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"[" * 100_000, b"[1]", b"", b"nan"])
+def test_a_file_that_is_no_plan_is_said_to_be_none(run: Run, tmp_path: Path, today: Path, content: bytes) -> None:
+    odd = tmp_path / "odd.json"
+    odd.write_bytes(content)
+    assert "odd.json is not a saved plan" in refused(run, odd, today)
+
+
+def test_a_byte_order_mark_before_a_plan_changes_nothing(run: Run, saved: Path) -> None:
+    plain = applied(run, saved)
+    saved.write_bytes(b"\xef\xbb\xbf" + saved.read_bytes())
+    assert applied(run, saved) == plain
+
+
 def test_a_contract_that_changed_is_not_written_over(run: Run, saved: Path, today: Path) -> None:
     today.write_text(TODAY + "# mine\n")
     assert "has changed since the plan was made" in refused(run, saved, today)

@@ -85,6 +85,26 @@ def test_many_keys_get_a_row_each(run: Run, tmp_path: Path) -> None:
     assert found["keys"][0] == document(run, "TT0124", "-n", 15), "each as it is explained alone"
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_key(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "keys.txt").write_bytes(b"\xef\xbb\xbfTT0124\r\nTT0125\r\n")
+    found = document(run, "--keys-from", tmp_path / "keys.txt", "-n", 15)
+    assert [one["key"] for one in found["keys"]] == ["TT0124", "TT0125"]
+    # The twin: a mark elsewhere is what the key holds.
+    (tmp_path / "keys.txt").write_text("TT0124\n\ufeffTT0125\n", encoding="utf-8")
+    found = document(run, "--keys-from", tmp_path / "keys.txt", "-n", 15)
+    assert [one["key"] for one in found["keys"]] == ["TT0124", "\ufeffTT0125"]
+
+
+@pytest.mark.parametrize("given", [("m-1", "-f", "k=m-2"), ("-f", "k=m-1", "-f", "k=m-2")], ids=["KEY", "twice"])
+def test_two_values_for_one_field_are_refused(run: Run, contract_file: ContractFile, given: tuple[str, ...]) -> None:
+    path = contract_file()
+    code, out, err = run("explain", "--contract", path, *given)
+    assert (code, out) == (2, "")
+    assert "k=m-2" in err
+    # The twin: beside KEY, another field is welcome.
+    assert run("explain", "--contract", path, "m-1", "-f", "other=m-2")[0] == 0
+
+
 def test_keys_come_from_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n\nZo\xc3\xab\n")))
     found = document(run, "--keys-from", "-", "-n", 15)

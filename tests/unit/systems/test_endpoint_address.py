@@ -54,3 +54,14 @@ def test_only_files_have_a_path() -> None:
     assert path_of(parse_address("x"), "the source") == Path.cwd() / "x"
     with pytest.raises(UnsupportedError, match=r"the source .*got 'kafka://h:1/t'"):
         path_of(parse_address("kafka://h:1/t"), "the source")
+
+
+@pytest.mark.parametrize("text", ["kafka://app:canary@h:9092/t", "https://app:canary@h/t", "kafka://canary@h:9092/t"])
+def test_a_login_in_an_address_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_address(text)
+    assert "canary" not in str(caught.value)
+    assert "h" in str(caught.value)
+    # The twin: what is wrong elsewhere is shown.
+    with pytest.raises(UsageError, match="canary"):
+        parse_address("kafka://h:9092/t/canary")

@@ -80,6 +80,8 @@ def _from_file(name: str) -> str:
         return Path(name).read_text(encoding="utf-8").rstrip("\r\n")
     except OSError as error:
         raise UsageError.of("the file of a secret cannot be read", got=name, hint=str(error.strerror)) from None
+    except UnicodeDecodeError:
+        raise UsageError.of("the file of a secret is not UTF-8 text", got=name) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +294,12 @@ def _check_login(given: dict[str, str]) -> None:
 def read_properties(path: str) -> list[tuple[str, str]]:
     """The pairs of a file of properties: NAME=VALUE on a line, `#` before a comment."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise UsageError.of("the file of Kafka properties cannot be read", got=path, hint=str(error.strerror)) from None
+    except UnicodeDecodeError:
+        what = "the file of Kafka properties is not UTF-8 text"
+        raise UsageError.of(what, got=path, allowed="NAME=VALUE on each line") from None
     shown = [(number, line.strip()) for number, line in enumerate(lines, 1)]
     return [_pair(line, f"{path}, line {number}") for number, line in shown if line and line[0] not in "#!"]
 

@@ -343,7 +343,11 @@ def _after_index(body: bytes) -> bytes:
 def _reader(how: ValueForm, schema: bytes) -> Read:
     """Kept as long as the process: a pool of Protobuf's descriptors that ends in another thread may end the process."""
     if how.form == "avro":
-        return reader(schema.decode("utf-8"), how.fields)
+        try:
+            text = schema.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise DataError.of("not an Avro schema", got="a file that is not UTF-8 text", allowed="JSON") from None
+        return reader(text, how.fields)
     return _protobuf(how, schema)
 
 

@@ -128,6 +128,13 @@ def test_properties_are_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "kafka.properties"
     file.write_text("# comment\n\nlinger.ms = 5\ncompression.type=lz4\n")
     assert read_properties(str(file)) == [("linger.ms", "5"), ("compression.type", "lz4")]
+    file.write_bytes(b"\xef\xbb\xbflinger.ms=5\r\n")
+    assert read_properties(str(file)) == [("linger.ms", "5")]
+    file.write_bytes(b"\xff\xfel\x00")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_properties(str(file))
+    with pytest.raises(UsageError, match="not UTF-8"):
+        reveal(f"${{file:{file}}}")
     file.write_text("canary\n")
     with pytest.raises(UsageError, match="line 1") as caught:
         read_properties(str(file))

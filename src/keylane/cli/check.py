@@ -66,9 +66,9 @@ def check(
     keylane check payments.parquet refunds.parquet --key merchant_id
     keylane check payments.yaml --data kafka://broker:9092/payments
 
-    Data is a file, a folder or a topic. A topic is read at read_committed, up to where it ends when this begins; its
-    partitions are the lanes, and its keys the contract's key, unless --value gives the format of values that have the
-    fields.
+    Data is a file, a folder, a topic or a Kinesis stream. A topic is read at read_committed, up to where it ends when
+    this begins; its partitions are the lanes, and its keys the contract's key, unless --value gives the format of
+    values that have the fields.
 
     Exit codes: 0 kept, 1 the data cannot be read, 2 not a contract, or data without anything to compare, 4 a
     promise is broken.

@@ -52,9 +52,9 @@ def identify(
 ) -> tuple[Result, str]:
     """Find which client's partitioner wrote DATA, and whether a second writer disagrees.
 
-    DATA is a file or folder of Parquet, CSV or JSON lines, or a topic. Writers are ranked by their share of the
-    records, with the evidence; a sample that is too small to decide is reported as that. Where there are several:
-    since when, three keys of each with the lane seen and the lane expected, and the setting that fixes it.
+    DATA is a file or folder of Parquet, CSV or JSON lines, a topic, or a Kinesis stream. Writers are ranked by their
+    share of the records, with the evidence; a sample that is too small to decide is reported as that. Where there are
+    several: since when, three keys of each with the lane seen and the lane expected, and the setting that fixes it.
 
     \b
     keylane identify export.parquet --key merchant_id --lane partition

@@ -201,9 +201,9 @@ def profile(
 ) -> tuple[Result, str]:
     """Count the records of every key of SRC, by window of time: who is heavy, since when, and why a lane is hot.
 
-    SRC is a file or folder of Parquet, JSON lines or CSV, a folder of lanes as route writes it, a topic, or a saved
-    profile. Only key, time and length are read. Counts are exact; with --approximate they are estimates with a stated
-    error.
+    SRC is a file or folder of Parquet, JSON lines or CSV, a folder of lanes as route writes it, a topic, a Kinesis
+    stream, or a saved profile. Only key, time and length are read. Counts are exact; with --approximate they are
+    estimates with a stated error.
 
     \b
     keylane profile payments/ --key merchant --time paid_at

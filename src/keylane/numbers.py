@@ -2,6 +2,7 @@
 
     count      1,745,240
     plural     1 record, 2 records
+    agree      is, are     the verb that goes with a count
     amount     14,970.5    a load, which need not be whole
     percent    48.6%       a share, with a number of digits
     share      0.044%      a share, with the digits that it needs
@@ -31,6 +32,15 @@ def plural(number: int, what: str) -> str:
     ['1 record', '1,500 records', '0 batches', '2 keys']
     """
     return f"1 {what}" if number == 1 else f"{count(number)} {what}{'es' if what.endswith(('s', 'x', 'ch')) else 's'}"
+
+
+def agree(number: int, one: str, several: str) -> str:
+    """The verb, or another word, that goes with a count.
+
+    >>> [f"{plural(number, 'lane')} {agree(number, 'is', 'are')} hot" for number in (1, 2)]
+    ['1 lane is hot', '2 lanes are hot']
+    """
+    return one if number == 1 else several
 
 
 def amount(number: float) -> str:

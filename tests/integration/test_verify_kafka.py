@@ -301,7 +301,7 @@ def test_an_open_transaction_is_said_and_not_waited_for(topics: Topics) -> None:
         found = topics.verify()
         assert found.outcome == "not proven"
         (one,) = found.unproven
-        assert f"open in 1 lane(s) of {topics.target}" in one.why
+        assert f"open in 1 lane of {topics.target}" in one.why
     finally:
         held.abort_transaction(30)
 
@@ -384,7 +384,7 @@ def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) ->
     assert {(one.rule, one.records) for one in found.unproven} == {("lost", 50), ("changed", 50)}
     assert (found.verdict.facts["unknown_read"], found.verdict.facts["ok"]) == (50, 250)
     (remark,) = found.remarks
-    assert "1 lane(s) of the source" in remark
+    assert "1 lane of the source" in remark
     # A reader that is on its way to them is told.
     with pytest.raises(DataError, match="while it was read"):
         list(TopicReader(kafka_access(topics.broker.bootstrap)).chunks(topics.source, 0, 0, 90))

@@ -64,7 +64,7 @@ def test_a_reader_is_told_who_is_heavy_and_what_to_mind(run: Run, tmp_path: Path
     assert "41 records of 2 keys" in text
     assert "without a key: 25 empty" in text
     assert "6 records under the rarer spelling: ACME = Acme" in text
-    assert "1 record(s) have no readable time" in text
+    assert "1 record has no readable time" in text
     assert "not saved" in text
     assert re.search(r"^ *4  2026-03-", text, re.MULTILINE)
 

@@ -157,7 +157,7 @@ def _tried(document: CheckedFindings) -> str:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{numbers.count(number)} {what}{'' if number == 1 else 's'}" if number else f"no {what}s"
+    return numbers.plural(number, what) if number else f"no {what}s"
 
 
 def _examples(document: CheckedFindings) -> list[Section]:

@@ -23,7 +23,7 @@ from keylane.cli.options import (
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
-from keylane.numbers import count, distance, share, spread, times
+from keylane.numbers import count, distance, plural, share, spread, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -207,9 +207,8 @@ def _kept(document: GeoTableDocument) -> bool:
 def _answer(document: GeoTableDocument) -> Iterator[str]:
     balance = document.balance
     held = balance.held_out or balance
-    counted = "1 location" if document.records == 1 else f"{count(document.records)} locations"
-    cells = "1 cell" if document.leaves == 1 else f"{count(document.leaves)} cells"
-    yield f"{counted} on {document.lanes} lanes (partitions), in {cells}"
+    locations, cells = plural(document.records, "location"), plural(document.leaves, "cell")
+    yield f"{locations} on {document.lanes} lanes (partitions), in {cells}"
     more = max(0.0, held.max_over_mean - 1)
     yield f"  the fullest lane carries {share(more)} more than the average{_in_hours(document)}"
     if _for_matching(document):
@@ -219,7 +218,7 @@ def _answer(document: GeoTableDocument) -> Iterator[str]:
 
 def _lines(document: GeoTableDocument) -> Iterator[str]:
     if document.moved:
-        yield f"  {share(document.moved.share)} of the load changes lane, with {document.moved.leaves} cells"
+        yield f"  {share(document.moved.share)} of the load changes lane, with {plural(document.moved.leaves, 'cell')}"
     if document.dead:
         yield "  no location: " + ", ".join(f"{count(records)} {reason}" for reason, records in document.dead.items())
     yield from (f"  {note}" for note in document.notes)

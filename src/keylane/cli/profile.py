@@ -140,9 +140,6 @@ def _made(
     return made
 
 
-_READING: Final = ("lane", "seconds", "kind", "settings")
-
-
 def shown_name(name: str) -> str:
     """The option of this command that gives an argument, as it is typed."""
     params = click.get_current_context().command.params

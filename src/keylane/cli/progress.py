@@ -213,8 +213,7 @@ def following_line(what: str, batches: int, records: int, ago: float) -> str:
     >>> following_line("route", 3, 40_000, 2.0)
     'route: following, 40,000 records in 3 batches, the last 2.0 s ago; Ctrl-C ends it'
     """
-    batch = "batch" if batches == 1 else "batches"
-    done = f"{count(records)} records in {count(batches)} {batch}, the last {duration(ago)} ago"
+    done = f"{plural(records, 'record')} in {plural(batches, 'batch')}, the last {duration(ago)} ago"
     return f"{what}: following, {done if batches else 'nothing yet'}; Ctrl-C ends it"
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import click
 
+from keylane.numbers import plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -27,7 +29,8 @@ VERDICTS: Final[dict[str, Tone]] = {
     **dict.fromkeys(("Only if you need more throughput", "Not worth it", "It does not hold"), "unsure"),
     **dict.fromkeys(("not proven", "warning", "unknown", "silent", "proposed", "does not hold", "stopped"), "unsure"),
 }
-_VERDICT: Final = re.compile("|".join(sorted(map(re.escape, VERDICTS), key=len, reverse=True)) + r"\b")
+# The longest first, where one begins another; "error-prone" begins with none.
+_VERDICT: Final = re.compile(rf"(?:{'|'.join(sorted(map(re.escape, VERDICTS), key=len, reverse=True))})(?![\w-])")
 #: Between two columns.
 _GAP: Final = "  "
 #: A column of text is not wrapped to less than this.
@@ -43,7 +46,7 @@ def toned(line: str) -> str:
     '\\x1b[31mbroken\\x1b[0m: 2 errors'
     """
     text = line.lstrip()
-    found = re.match(rf"(?:{_VERDICT.pattern})(?![\w-])", text)
+    found = _VERDICT.match(text)
     if found is None:
         return line
     return line[: len(line) - len(text)] + styled(found[0], VERDICTS[found[0]]) + text[found.end() :]
@@ -98,12 +101,8 @@ def laid_out(
         lines += _row([row[i] for i in shown], widths, [numeric[i] for i in shown], marks, colour=colour)
     left_out = [heads[i].lower() for i in range(len(heads)) if i not in shown]
     if left_out:
-        lines.append(f"({_several(len(left_out), 'more column')}: {', '.join(left_out)}; -o wide shows all)")
+        lines.append(f"({plural(len(left_out), 'more column')}: {', '.join(left_out)}; -o wide shows all)")
     return lines
-
-
-def _several(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _longest_word(text: str) -> int:

@@ -332,8 +332,8 @@ def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str
             yield f"{text}: {_when(tally, writer.lanes)}"
     keys = sum(len(pc.unique(keys)) for keys, _ in tally.left)
     if strays and all(writer.partitioner for writer in writers):
-        text = "matches" if strays == 1 else "match"
-        yield f"about {numbers.plural(strays, 'stray row')} {text} no known rule: too few to be a second writer"
+        match = numbers.agree(strays, "matches", "match")
+        yield f"about {numbers.plural(strays, 'stray row')} {match} no known rule: too few to be a second writer"
     elif strays and keys < FEW_KEYS:
         few = numbers.plural(keys, "key")
         yield f"the unexplained rows are of {few}: a pin, a spread or another rule for hot keys?"

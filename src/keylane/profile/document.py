@@ -114,7 +114,7 @@ def _offsets(facts: ProfileFacts) -> str:
 
 
 #: How the text on windows names records without a time, and a unit that nobody gave; the command repeats these.
-NO_TIME: Final = "have no readable time"
+NO_TIME: Final = "no readable time"
 BY_SIZE: Final = "By their size, its whole numbers are"
 _UNITS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
@@ -128,7 +128,8 @@ def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
         text += f" {BY_SIZE} {_UNITS[facts['unit']]}; --time-unit sets another unit."
     without = facts.get("without_time", 0)
     if without:
-        text += f" {numbers.count(without)} record(s) {NO_TIME}: they count for their key, in the first window."
+        records, have = numbers.plural(without, "record"), numbers.agree(without, "has", "have")
+        text += f" {records} {have} {NO_TIME}: counted for the key, in the first window."
     if facts.get("time") == "timestamp" and "offsets" in facts:
         text += " The ends are those of the lanes' first and last records; times beyond count in the window nearest."
     return text
@@ -147,8 +148,8 @@ def _lanes(profile: Profile) -> str:
     text = "Records by the lane they are in."
     if profile.lanes.misplaced is None:
         return text
-    odd = numbers.plural(profile.lanes.misplaced, "record")
-    return f"{text} {odd} are not in the lane that the contract gives their key."
+    odd, are = numbers.plural(profile.lanes.misplaced, "record"), numbers.agree(profile.lanes.misplaced, "is", "are")
+    return f"{text} {odd} {are} not in the lane that the contract gives the key."
 
 
 def writers_text(writers: SeenWriters) -> str:
@@ -380,20 +381,16 @@ def profile_notes(document: ProfileDocument) -> Iterator[str]:
         kinds = sorted({one.kind for one in alike.examples})
         first = " = ".join(alike.examples[0].keys)
         groups = f"{numbers.plural(alike.groups, 'group')} of keys"
-        text = f"{groups} {'looks' if alike.groups == 1 else 'look'} the same and {_are(alike.groups)} not"
+        text = f"{groups} {numbers.agree(alike.groups, 'looks the same and is', 'look the same and are')} not"
         records = numbers.plural(alike.records, "record")
         yield f"{text} ({', '.join(kinds)}), {records} under the rarer spelling: {first}"
     yield from window_notes(document)
     lanes = document.lanes
     if lanes and lanes.misplaced:
         records = numbers.plural(lanes.misplaced, "record")
-        yield f"{records} {_are(lanes.misplaced)} in another lane than the contract gives their key"
+        yield f"{records} {numbers.agree(lanes.misplaced, 'is', 'are')} in another lane than the contract gives the key"
     if document.approximate:
         yield document.how["heavy"]
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def window_notes(document: ProfileDocument) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import AGAINST_TODAY, LanesOverTime
 from keylane.errors import visible
-from keylane.numbers import count, share, times
+from keylane.numbers import agree, count, plural, share, times
 from keylane.profile.document import keys_verdict, lanes_it_allows, window_notes, writers_text
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
@@ -349,10 +349,6 @@ def _capital(words_: str) -> str:
     return words_[:1].upper() + words_[1:]
 
 
-def _lanes(number: int) -> str:
-    return "1 lane" if number == 1 else f"{count(number)} lanes"
-
-
 def _beside_promise(document: PlanDocument) -> list[str]:
     chosen, limit = document.chosen, document.constraints.max_over_mean
     today = [f"today {share(document.today.fullest_share)}"] if document.today and document.changes else []
@@ -370,7 +366,7 @@ def _beside_lanes(document: PlanDocument) -> list[str]:
 
 
 def _order_says(chosen: StrategyRow) -> str:
-    where = "each key on one lane" if chosen.lanes_per_key == 1 else f"a key on up to {_lanes(_reach(chosen))}"
+    where = "each key on one lane" if chosen.lanes_per_key == 1 else f"a key on up to {plural(_reach(chosen), 'lane')}"
     return f"{where}; readers {'merge' if chosen.readers_merge else 'need not merge'}"
 
 
@@ -409,7 +405,7 @@ def _hot_headline(hot: Hot) -> str:
     if not hot.lanes:
         return sentence(hot.verdict)
     first, more = hot.lanes[0], sum(one.alarm for one in hot.lanes[1:])
-    others = f", and {count(more)} more {'lane is' if more == 1 else 'lanes are'} hot" if more else ""
+    others = f", and {plural(more, 'more lane')} {agree(more, 'is', 'are')} hot" if more else ""
     what = "is hot, with" if first.alarm else "holds"
     cause = named("causes", first.cause)
     return f"Lane (partition) {first.lane} {what} {times(first.over_mean)} the mean: {cause}{others}."

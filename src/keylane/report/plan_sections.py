@@ -294,7 +294,7 @@ def _lookalikes(found: LookalikeKeys) -> Markup:
             tag("p", "No two keys differ only in capitals, spaces or the spelling in Unicode.", class_="fine"),
             class_="after-table",
         )
-    many = f"{count(found.groups)} {'group' if found.groups == 1 else 'groups'}: one key to the eye, several to a hash"
+    many = f"{plural(found.groups, 'group')}: one key to the eye, several to a hash"
     groups = f"{many}. {count(found.records)} records have the rarer spelling."
     rows = [_lookalike(example) for example in found.examples]
     heads = ("They differ in", "Keys", _right("Records"))

@@ -22,6 +22,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.history.digests import joined, of_bytes
 from keylane.history.verdict import Unproven
 from keylane.keys.arrow_bytes import nulls_of
+from keylane.numbers import agree, plural
 from keylane.records import NOT_OF_CONTRACT, Reason
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
@@ -69,7 +70,7 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
         remarks.append("the source is compacted: records removed from it were not compared")
     elif any(begins.values()):
         gone = sum(first > 0 for first in begins.values())
-        remarks.append(f"{gone} lane(s) of the source no longer start at offset 0: earlier records were not compared")
+        remarks.append(f"{_expired(gone, 'the source')}: earlier records were not compared")
     parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), ranges[lane]))
     fields = fields_for(FieldSpec.of(contract), options)
     read = ReadSource(_reader(access, fields, options), fields)
@@ -176,12 +177,17 @@ def _cut(part: Part, span: OffsetRange) -> Iterator[Part]:
 
 def _gone(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
     if gone := sum(one.start > 0 for one in lanes):
-        yield f"{gone} lane(s) of {topic} no longer start at offset 0: earlier records count as lost"
+        yield f"{_expired(gone, topic)}: earlier records count as lost"
+
+
+def _expired(lanes: int, source: str) -> str:
+    return f"{plural(lanes, 'lane')} of {source} no longer {agree(lanes, 'starts', 'start')} at offset 0"
 
 
 def _open(topic: str, lanes: Sequence[OffsetRange]) -> Iterator[str]:
     if waiting := sum(one.end < one.high for one in lanes):
-        yield f"a transaction is open in {waiting} lane(s) of {topic}: records after its first one were not checked"
+        open_in = f"a transaction is open in {plural(waiting, 'lane')} of {topic}"
+        yield f"{open_in}: records after its first one were not checked"
 
 
 def begun_in(address: Address, options: StreamOptions) -> tuple[RouteHead, BatchDone] | None:

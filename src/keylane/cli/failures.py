@@ -19,6 +19,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from keylane.cli import terminal
 from keylane.errors import KeylaneError, did_you_mean
+from keylane.numbers import amount
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,8 +146,8 @@ def _bounds(wanted: object) -> str:
     """The bounds of an option that takes a number, where it has any."""
     low, high = getattr(wanted, "min", None), getattr(wanted, "max", None)
     if low is not None and high is not None:
-        return f" from {low:,} to {high:,}"
-    return f" of at least {low:,}" if low is not None else ""
+        return f" from {amount(low)} to {amount(high)}"
+    return f" of at least {amount(low)}" if low is not None else ""
 
 
 def _missing(error: click.MissingParameter, help_: str) -> str:

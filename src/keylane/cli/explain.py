@@ -18,15 +18,18 @@ from keylane.documents.explain import (
     ExplainedKeys,
     ExplainedUnplaced,
     LaneGroup,
+    ShardOfKey,
+    ShardPlacement,
 )
 from keylane.errors import DataError, UnplacedError, UsageError
-from keylane.numbers import count, plural
+from keylane.numbers import count, plural, share
 from keylane.pipelines.explain import KeyAnswer, by_client, explained_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from keylane.contract.model import Contract
+    from keylane.placement.ranges import KeySpace
 
 
 SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
@@ -41,6 +44,8 @@ KNOWN_AS: Final = {
 }
 #: Code of books and courses, which somebody may have deployed; of no concern to most.
 TEACHING: Final = "teaching code"
+#: Letters of the line that stands for the key space, and shards up to which their boundaries are in it.
+DRAWN, FEW_SHARDS = 66, 33
 
 
 class _WithPlaces(click.Command):
@@ -75,6 +80,7 @@ def _beginning(_context: click.Context, _option: click.Parameter, typed: str) ->
 @click.command(cls=_WithPlaces, short_help="Where does this key go, under every client that might write it?")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--lanes", "-n", type=int, help="The stream's lane (partition) count.")
+@click.option("--layout", metavar="FILE", help="The stream's shards, with a contract of live lanes: a file or address.")
 @click.option("--contract", "-c", "path", type=click.Path(), help="Show the contract's decision, then every client's.")
 @click.option("--field", "-f", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the record; repeatable.")
 @click.option("--position", type=int, help="The record's position in its source, for rules that use it.")
@@ -121,6 +127,7 @@ def explain(
     keylane explain TT0124 --contract payments.yaml
     keylane explain --contract hourly.yaml -f merchant=m-7 -f ts=1763185276000
     keylane explain --contract rides.yaml 33.4484,-112.0740
+    keylane explain acme --contract accounts.yaml --layout kinesis://eu-west-1/accounts
     """
     asked: list[str | None] = [*keys, *_lines_of(keys_from)]
     if null and asked:
@@ -132,6 +139,13 @@ def explain(
     if not found:
         raise click.UsageError("KEY is needed (or --null)")
     return (_shown(found[0], everything=everything) if len(found) == 1 else _many(found)), output
+
+
+def _shards_at(layout: str) -> KeySpace:
+    """The shards of a file, or of the stream at an address."""
+    from keylane.cli.shards_plan import layout_at
+
+    return layout_at(layout)[0].key_space
 
 
 def _lines_of(file: Any) -> Iterator[str]:
@@ -150,6 +164,7 @@ def _asker(
     *,
     null: bool,
     lanes: int | None,
+    layout: str | None,
     fields: tuple[str, ...],
     position: int | None,
     like: str | None,
@@ -159,7 +174,7 @@ def _asker(
         from keylane.contract.parse import load_contract
         from keylane.router import Router
 
-        router = Router(load_contract(path), lanes=lanes)
+        router = Router(load_contract(path), lanes=lanes, key_space=_shards_at(layout) if layout else None)
         if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
             _check_encoding(encoding, router.contract, router.lane_count)
 
@@ -170,8 +185,8 @@ def _asker(
             return explained_by(router, record, position, like, typed=_typed(key))
 
         return by_contract
-    if fields:
-        raise click.UsageError("--field goes with --contract")
+    if fields or layout:
+        raise click.UsageError(f"--{'field' if fields else 'layout'} goes with --contract")
     if lanes is None:
         raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE")
 
@@ -312,7 +327,11 @@ def _agreement(document: ExplainedByClient, rule: str | None = None, *, everythi
 def _decision(mine: ContractPlacement, asked: KeyAnswer) -> list[str]:
     """What the contract decides, and each step to it on a line of its own."""
     steps = [f"  {step}" for step in mine.why]
-    if asked.rule is not None:
+    if isinstance(mine, ShardPlacement):
+        steps += _key_space(mine.shard)
+    if asked.rule is not None and asked.rule.startswith("explicit hash key"):
+        steps.append("  send it with every record, as the explicit hash key: no setting of a client does that")
+    elif asked.rule is not None:
         steps.append(
             f"  {asked.rule} decides, so no setting of a client leads there: pass the lane, as Router gives it"
         )
@@ -322,6 +341,28 @@ def _decision(mine: ContractPlacement, asked: KeyAnswer) -> list[str]:
         why = mine.reason or "the key does not decide"
         return [f"{mine.name}: no lane (partition) in {mine.stream}: {why}", *steps]
     return [f"{mine.name}: lane (partition) {mine.lane} of {mine.stream}", *steps]
+
+
+def _key_space(shard: ShardOfKey) -> list[str]:
+    """Key, MD5, range and shard, and the key space as a line with the shard and the key in it."""
+    from keylane.contract.shards import SPACE
+
+    cell = min(DRAWN - 1, int(shard.at * DRAWN))
+    ends = [int(int(one) * DRAWN / SPACE) for one in (shard.start, shard.end)]
+    line = ["=" if ends[0] <= n <= ends[1] else "-" for n in range(DRAWN)]
+    for at in shard.boundaries if len(shard.boundaries) <= FEW_SHARDS else ():
+        line[min(DRAWN - 1, int(at * DRAWN))] = "|"
+    wide = share((int(shard.end) - int(shard.start) + 1) / SPACE)
+    return [
+        f"  md5:      {shard.md5}",
+        f"  hash key: {shard.hash_key} ({'explicit' if shard.explicit else 'the MD5'})",
+        f"  shard:    {shard.id}, {wide} of the key space",
+        f"            from {shard.start}",
+        f"            to   {shard.end}",
+        f"  0 {''.join(line)} 2**128",
+        f"    {' ' * cell}^ {share(shard.at)}" if cell < DRAWN - 8 else f"    {' ' * (cell - 7)}{share(shard.at):>6} ^",
+        *([f"  warning: {shard.warning}"] if shard.warning else []),
+    ]
 
 
 def _needed(needs: tuple[str, ...]) -> str:

@@ -85,7 +85,7 @@ def plan(
     check_apart(written, saved, report, inputs=(Path(layout), to, rest["registry"], rest["load"], rest["profile"]))
     for path in (written, saved, report):
         check_free(path, force=force)
-    today, stream_id = _today(layout)
+    today, stream_id = layout_at(layout)
     goal = ShardGoal(cap, rest["shards"], None if to is None else layout_in(to), rest["tolerance"])
     document = shards_plan(layout, today, _load(today, needed=cap is not None, **_sources(rest)), goal, stream_id)
     if written:
@@ -118,7 +118,7 @@ def _sources(rest: dict[str, Any]) -> dict[str, Any]:
     return {name: rest[name] for name in ("profile", "load", "registry", "show_keys")}
 
 
-def _today(given: str) -> tuple[ShardLayout, str | None]:
+def layout_at(given: str) -> tuple[ShardLayout, str | None]:
     """The shards of a file, or of the stream at an address with what the system knows it by."""
     from keylane.systems.endpoint import open_endpoint, parse_address
 

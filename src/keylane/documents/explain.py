@@ -28,6 +28,7 @@ SCHEMA: Final = "keylane.explain/1"
 Name: TypeAlias = Annotated[str, Rules(pattern="^[a-z0-9]+(-[a-z0-9]+)*$")]
 Lane: TypeAlias = Annotated[int, Rules(minimum=0, maximum=99_999)]
 Hash: TypeAlias = Annotated[str, Rules(pattern="^0x[0-9a-f]{8,32}$")]
+HashKey: TypeAlias = Annotated[str, Rules(pattern="^(0|[1-9][0-9]{0,38})$")]
 Hex: TypeAlias = Annotated[str, Rules(pattern="^([0-9a-f]{2})*$")]
 Fingerprint: TypeAlias = Annotated[str, Rules(pattern="^[0-9a-f]{64}$")]
 LaneCount: TypeAlias = Annotated[int, Rules(minimum=1, maximum=100_000, description="The lane count.")]
@@ -86,6 +87,30 @@ class ContractPlacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShardOfKey:
+    """Where a key lies in the key space, and the shard whose range holds it."""
+
+    __pydantic_config__: ClassVar = _CLOSED
+
+    md5: Annotated[Hash, Rules(description="The MD5 of the partition key.")]
+    hash_key: Annotated[HashKey, Rules(description="What decides: the explicit hash key of the account, or the MD5.")]
+    explicit: bool
+    id: Annotated[Text, Rules(description="The id of the shard; its lane number where the contract has no ids.")]
+    start: HashKey
+    end: HashKey
+    at: Annotated[float, Rules(minimum=0, maximum=1, description="How far along the key space the hash key lies.")]
+    boundaries: Annotated[list[float], Rules(description="How far along the shards begin, at most 1,000 of them.")]
+    warning: Annotated[str | None, Rules(description="What is odd about the explicit hash keys of the contract.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardPlacement(ContractPlacement):
+    """Where a contract whose lanes are ranges puts the record."""
+
+    shard: ShardOfKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedByClient(InNotebook):
     """A key under every client that might write it."""
 
@@ -114,7 +139,9 @@ class ExplainedByClient(InNotebook):
 class ExplainedByContract(ExplainedByClient):
     """A record under a contract, then its key under every client."""
 
-    contract: Annotated[ContractPlacement, Rules(description="What the contract says; only with --contract.")]
+    contract: Annotated[
+        ShardPlacement | ContractPlacement, Rules(description="What the contract says; only with --contract.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

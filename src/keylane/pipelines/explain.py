@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.names import PARTITIONERS
 from keylane.documents.explain import (
@@ -21,6 +21,8 @@ from keylane.documents.explain import (
     ExplainedByContract,
     ExplainedUnplaced,
     LaneGroup,
+    ShardOfKey,
+    ShardPlacement,
 )
 from keylane.records import Reason
 
@@ -30,8 +32,13 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.documents.explain import Explained
     from keylane.placement.partitioners import Partitioner
+    from keylane.placement.ranges import KeySpace, Lanes
     from keylane.records import Placement
     from keylane.router import Router
+
+
+#: Boundaries that a drawing may have.
+MOST_BOUNDARIES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +54,15 @@ class KeyAnswer:
     rule: str | None = None
 
 
-def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed: str | None) -> ExplainedByClient:
-    """The key under every partitioner; `typed` is the key as it was given."""
+def by_client(
+    key: bytes | None, lanes: int, encoding: str, like: str, *, typed: str | None, space: KeySpace | None = None
+) -> ExplainedByClient:
+    """The key under every partitioner; `typed` is the key as it was given, `space` the shards where they are known."""
     from keylane.placement.fold import lane_count
     from keylane.placement.partitioners import partitioner
 
     lane_count(lanes)
-    rows = [_row(partitioner(name, encoding), key, lanes, encoding) for name in PARTITIONERS]  # type: ignore[arg-type]  # checked where it is used
+    rows = [_row(partitioner(name, encoding), key, space or lanes, encoding) for name in PARTITIONERS]  # type: ignore[arg-type]  # checked where it is used
     groups = _groups(rows)
     return ExplainedByClient(
         key=typed,
@@ -67,7 +76,7 @@ def by_client(key: bytes | None, lanes: int, encoding: str, like: str, *, typed:
     )
 
 
-def _row(one: Partitioner, key: bytes | None, lanes: int, encoding: str) -> ClientPlacement:
+def _row(one: Partitioner, key: bytes | None, lanes: Lanes, encoding: str) -> ClientPlacement:
     asked, note = _askable(one, key, encoding)
     lane = one.lane(asked, lanes) if note is None or asked != key else None
     hashed = one.hash and lane is not None and f"0x{one.hash.of(asked):0{one.hash.bits // 4}x}"
@@ -132,24 +141,51 @@ def explained_by(
     """A record under a contract, then its key under every client; `typed` is the key as it was given."""
     contract = router.contract
     placement = router.place(record, position)
-    mine = ContractPlacement(
-        name=contract.metadata.name,
-        fingerprint=contract.fingerprint,
-        stream=placement.stream,
-        lane=placement.lane,
-        reason=placement.reason,
-        why=list(placement.why),
-    )
+    shard = _shard(router, record, placement)
+    named = {"name": contract.metadata.name, "fingerprint": contract.fingerprint, "stream": placement.stream}
+    decided: dict[str, Any] = {"lane": placement.lane, "reason": placement.reason, "why": list(placement.why)}
+    mine = ShardPlacement(**named, **decided, shard=shard) if shard else ContractPlacement(**named, **decided)
     needs = _lacking(contract, record, placement)
     if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
         return KeyAnswer(ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), needs)
     to_agree_with = like or contract.spec.partitioner
-    shown = by_client(placement.routing_key, router.lane_count, _held_as(contract), to_agree_with, typed=typed)
+    over, held = router.key_space, _held_as(contract)
+    shown = by_client(placement.routing_key, router.lane_count, held, to_agree_with, typed=typed, space=over)
     rule = "the lane table" if _is_by_table(router, placement, shown) else router.rule_of(record)
     values = {one.name: getattr(shown, one.name) for one in fields(shown)}
     if rule is not None and like is None:
         values["fixes"] = []
     return KeyAnswer(ExplainedByContract(**values, contract=mine), needs, rule)
+
+
+def _shard(router: Router, record: Mapping[str, object], placement: Placement) -> ShardOfKey | None:
+    """Where the key lies in the key space; None where lanes are no ranges, or another rule decides."""
+    if router.facts.fold != "ranges" or placement.lane is None or not placement.routing_key:
+        return None
+    from keylane.hashing.md5 import md5_128
+    from keylane.keyspace.hash_keys import at_share, small
+
+    digest, explicit = md5_128(placement.routing_key), router.explicit_hash_key(record)
+    space = router.key_space_in(placement.stream)
+    number = digest if explicit is None else explicit
+    if space.lane_of(number) != placement.lane:
+        return None
+    start, end = space.range_of(placement.lane)
+    few = small(router.explicit_hash_keys.values())
+    warning = (
+        f"explicit hash keys below 2**96: {len(few)}. They look like plain numbers, and all lie on the first shard"
+    )
+    return ShardOfKey(
+        md5=f"0x{digest:032x}",
+        hash_key=str(number),
+        explicit=explicit is not None,
+        id=space.ids[placement.lane],
+        start=str(start),
+        end=str(end),
+        at=at_share(number),
+        boundaries=[at_share(one) for one in space.starts[:MOST_BOUNDARIES]],
+        warning=warning if few else None,
+    )
 
 
 def _lacking(contract: Contract, record: Mapping[str, object], placement: Placement) -> tuple[str, ...]:

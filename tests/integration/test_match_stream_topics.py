@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from tests.integration.match_topics import produce, rows_of
 from tests.integration.topics import create_topic, delete_topic
 from tests.match.batch_traffic import geo_contract
@@ -93,6 +95,34 @@ def test_transactions_that_were_taken_back_are_read_over(
     document = run(spark, (drivers, riders), tmp_path / "out", most=70, lanes=2)
     assert document.pings == made.pings.num_rows
     assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
+
+
+@pytest.mark.faults
+def test_records_that_are_gone_before_they_were_read_end_the_match_with_what_is_gone(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    made = world(files=1)
+    names = topic(2), topic(2)
+    drivers = produce(broker, names[0], rows_of(made.pings), lambda _: 1, plain=True)
+    riders = produce(broker, names[1], rows_of(made.requests), lambda n: n % 2, plain=True)
+    asked = threading.Event()
+    columns, kafka = Columns(unit="us"), KafkaOptions(value="json", max_records=100)
+    given = Options(radius=3000.0, drivers=columns, riders=columns, kafka=kafka)
+    places = drivers, riders, str(tmp_path / "out")
+    follow(
+        *places,
+        given,
+        ONE_BY_ONE,
+        contract=geo_contract(2),
+        spark=spark,
+        stop_asked=asked,
+        tell=lambda _: asked.set(),
+    )
+    gone = TopicPartition(names[0], 1, 400)
+    admin = AdminClient({**librdkafka_settings(broker)})
+    admin.delete_records([gone])[gone].result(60)
+    with pytest.raises(DataError, match=rf"no longer in the source.*{names[0]}-1"):
+        follow(*places, given, ONE_BY_ONE, contract=geo_contract(2), spark=spark)
 
 
 @pytest.mark.faults

@@ -245,18 +245,24 @@ def named_errors(text: str) -> set[str]:
 
 
 _LOST: Final = ("OffsetOutOfRangeException", "KAFKA_DATA_LOSS")
+#: Topic and partition, as Kafka's client and as our own reader names them.
+_LOST_OF: Final = re.compile(r"out of range for partition ([\w.-]+-\d+)|records of ([\w.-]+-\d+) are gone")
 
 
-def explained_loss(text: str, batch: int) -> DataError | None:
+_NEW_ROUTE: Final = (
+    "they were deleted by its retention, or the topic was recreated; a new route (--state, --start) begins"
+    " behind what the target has, by the header keylane.source, and `keylane verify` counts the others as lost"
+)
+_PARTLY: Final = "; of other partitions the batch may be written"
+
+
+def explained_loss(text: str, batch: int, but: str = _PARTLY, hint: str = _NEW_ROUTE) -> DataError | None:
     """Records of the source that are gone before they were read, out of the text that Spark makes of it."""
     if not any(name.startswith(_LOST) for name in named_errors(text)):
         return None
-    return DataError.of(
-        f"records of batch {batch} are no longer in the source; of other partitions the batch may be written",
-        got=cause(text),
-        hint="they were deleted by its retention, or the topic was recreated; a new route (--state, --start) begins"
-        " behind what the target has, by the header keylane.source, and `keylane verify` counts the others as lost",
-    )
+    found = _LOST_OF.search(text)
+    where = f" ({found[1] or found[2]})" if found else ""
+    return DataError.of(f"records of batch {batch} are no longer in the source{where}{but}", got=cause(text), hint=hint)
 
 
 def error_of_writer(text: str) -> BrokerError | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
@@ -23,6 +23,7 @@ from keylane.pipelines.match.follow_plan import COUNTS, DEAD, MATCH, OFFER
 from keylane.pipelines.match.follow_sources import after_batch
 from keylane.pipelines.match.write import MATCHES
 from keylane.spark.context import translated
+from keylane.spark.kafka_writer import explained_loss
 from keylane.systems.checkpoint import batch_offsets, force_batch, query_id
 from keylane.systems.journal import no_probe
 
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.write import Written
     from keylane.systems.journal import Probe
+
+_WAY_ON: Final = (
+    "they were deleted by its retention before they were read: start a new match with another --to and --state, and "
+    "let the topic keep records for longer than the match may stand still"
+)
 
 
 @dataclass(slots=True)
@@ -71,7 +77,8 @@ class MatchBatches:
                 self.state.move(happened, self.written.folder)
                 self.last = happened
         except Exception as error:
-            raise translated(error, batch, "the match") from error
+            lost = explained_loss(str(error), batch, ", and nothing of it was written", _WAY_ON)
+            raise lost or translated(error, batch, "the match") from error
 
     def _make(self, frame: DataFrame, batch: int, offsets: str) -> None:
         began = time.time()

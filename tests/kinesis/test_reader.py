@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,16 +11,23 @@ from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import BrokerError, DataError, UsageError
+from keylane.measure import identify as evidence
 from keylane.pipelines.identify import identify
+from keylane.pipelines.profile import profile
+from keylane.placement.ranges import KeySpace
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.kinesis.aggregated import UserRecord, packed
 from keylane.systems.kinesis.messages import message_of
 from keylane.systems.kinesis.reader import Cursor, ShardReader
 from keylane.systems.kinesis.shards import readable, shards_of
+from keylane.systems.kinesis.stream import ShardChunks
 from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from keylane.contract.model import Contract
 
 
 def reader_of(service: ModelService, **more: Any) -> ShardReader:
@@ -129,6 +137,35 @@ def test_discarded_records_are_counted_and_read(service: ModelService) -> None:
     assert found.found.rows == 42
 
 
+@pytest.fixture
+def uneven(service: ModelService) -> ModelService:
+    """A stream of shards of unequal width, written by the hash of its keys."""
+    service.create_stream(StreamName="s", ShardCount=2)
+    service.split_shard(StreamName="s", ShardToSplit="shardId-000000000000", NewStartingHashKey=str(2**125))
+    for n in range(200):
+        service.put_record(StreamName="s", Data=b"{}", PartitionKey=f"k{n % 60}")
+    return service
+
+
+def test_the_writer_of_shards_of_unequal_width_is_identified(uneven: ModelService) -> None:
+    assert len(uneven.streams["s"].layout.open) == 3
+    found = identify(ADDRESS.format("s")).found
+    assert [(one.partitioner, one.share) for one in found.writers] == [("kinesis-md5", 1.0)]
+    data = open_endpoint(ADDRESS.format("s")).describe(FieldSpec())
+    as_if_equal = evidence.identify(data.batches(["key", "lane"]), data.lanes)
+    assert [one.partitioner for one in as_if_equal.writers] != ["kinesis-md5"], "the twin takes shards for equal"
+
+
+def test_a_profile_of_unequal_shards_finds_no_record_misplaced(
+    uneven: ModelService, contract: Callable[..., Contract]
+) -> None:
+    assert uneven.streams["s"].put == 200
+    live = contract(streams=["s"], lanes="live", key={"fields": ["key"]}, partitioner="kinesis-md5")
+    found = profile(ADDRESS.format("s"), contract=live)
+    assert found.lanes is not None
+    assert (found.total, found.lanes.misplaced, len(found.lanes.by_window)) == (200, 0, 3)
+
+
 def test_open_shards_are_lanes_and_a_part_can_be_asked_for(service: ModelService) -> None:
     service.create_stream(StreamName="s", ShardCount=3)
     for n in range(90):
@@ -145,6 +182,14 @@ def test_open_shards_are_lanes_and_a_part_can_be_asked_for(service: ModelService
     assert (sorted(rows), part.noticed() != []) == ([0, 0, 3, 3], True)
     with pytest.raises(UsageError, match="no such lane"):
         open_endpoint(ADDRESS.format("s"), StreamOptions(read_range=ReadRange(partitions=(9,)))).describe(FieldSpec())
+
+
+def test_a_reader_is_sent_to_workers_as_it_is(stream: ModelService) -> None:
+    put(stream, b"1", b"2")
+    reader = ShardChunks(ACCESS, KeySpace.equal(2), between=(5, None), headers=True, values=True)
+    again = pickle.loads(pickle.dumps(reader))
+    assert (again.access, again.space, again.between, again.headers) == (ACCESS, KeySpace.equal(2), (5, None), True)
+    assert [chunk.values for chunk in again.chunks("s", 0, 0, None)] == [[b"1", b"2"]]
 
 
 def test_a_cursor_at_the_end_of_a_closed_shard_stays_there(stream: ModelService) -> None:

@@ -14,6 +14,12 @@ from urllib.parse import urlsplit
 import pytest
 from tests.kinesis.servers import HERE, _npm_ci
 
+from keylane.errors import TargetError
+from keylane.keyspace.layout import layout_of
+from keylane.systems.endpoint import parse_address
+from keylane.systems.kinesis.access import access_of
+from keylane.systems.kinesis.shards import create_stream, describe_stream, shards_of
+
 if TYPE_CHECKING:
     from tests.kinesis.servers import KinesisServer
 
@@ -34,6 +40,19 @@ def test_a_split_shard_is_closed_and_has_children(kinesis_local: KinesisServer) 
     kinesis_local.until_active(name)
     shards = client.list_shards(StreamName=name)["Shards"]
     assert ["EndingSequenceNumber" in shard["SequenceNumberRange"] for shard in shards] == [True, False, False]
+
+
+@pytest.mark.parametrize("server", ["kinesalite", "kinesis_local"])
+def test_a_stream_is_created_and_known_by_when_it_was(server: str, request: pytest.FixtureRequest) -> None:
+    running: KinesisServer = request.getfixturevalue(server)
+    access, name = access_of(parse_address(running.address("x"))), f"made-on-{running.endpoint[-5:]}"
+    create_stream(access, name, 3)
+    facts = describe_stream(access, name)
+    assert len(layout_of(shards_of(access, name).open).open) == 3
+    assert (facts.heeds_keys, facts.record_bytes, name in facts.id) == (True, 1 << 20, True)
+    running.client().delete_stream(StreamName=name)
+    with pytest.raises(TargetError, match=r"no such stream|cannot be used now"):
+        describe_stream(access, name, TargetError)
 
 
 @pytest.mark.parametrize("server", ["kinesalite", "kinesis_local"])

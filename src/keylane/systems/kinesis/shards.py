@@ -1,6 +1,7 @@
 """The shards of a stream as they are now, and what is known of the stream itself.
 
     describe_stream   whether it is there, what it takes of a record, whether it heeds keys
+    create_stream     a new one, for `--create`
     shards_of         every shard with its range and parents, closed ones too, while the service remembers them
     readable          the shards that may be read next: those whose parents were read to their end
     in_lineage        all shards, each behind its parents: children have larger numbers than their parents
@@ -80,6 +81,14 @@ def _shard(given: dict[str, Any]) -> Shard:
         parents=tuple(filter(None, parents)),
         closed="EndingSequenceNumber" in given["SequenceNumberRange"],
     )
+
+
+def create_stream(access: KinesisAccess, name: str, shards: int) -> None:
+    """Make a stream, and wait until it takes records."""
+    client = access.client()
+    with calling(access, name, TargetError):
+        client.create_stream(StreamName=name, ShardCount=shards)
+        client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
 
 
 def number_of(shard: str) -> int:

@@ -29,7 +29,7 @@ from keylane.systems.kafka.headers import CONTRACT, EPOCH, dead_topic
 from keylane.systems.kafka.state import RouteHead, check_state, open_state, read_begun
 from keylane.systems.kafka.target import KafkaTarget, state_of
 from keylane.systems.kinesis.access import access_of
-from keylane.systems.kinesis.shards import describe_stream, shards_of
+from keylane.systems.kinesis.shards import create_stream, describe_stream, shards_of
 from keylane.systems.kinesis.writer import Slot, Writing
 
 if TYPE_CHECKING:
@@ -260,15 +260,6 @@ class KinesisStreams:
     def check_memory(self, plan: BatchPlan) -> None:
         """Nothing about a batch is remembered by the service."""
 
-    def create(self, name: str, shards: int) -> None:
-        """Make a stream, and wait until it takes records."""
-        from keylane.systems.kinesis.access import calling
-
-        client = self.access.client()
-        with calling(self.access, name, TargetError):
-            client.create_stream(StreamName=name, ShardCount=shards)
-            client.get_waiter("stream_exists").wait(StreamName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
-
 
 class KinesisTarget(KafkaTarget):
     """A stream, those of the contract's tiers, and that of the dead letters. `spaces` are their lanes as ranges."""
@@ -283,7 +274,7 @@ class KinesisTarget(KafkaTarget):
         access, options = access_of(self.target), self.options
         made = KinesisStreams(access, streams, dead, self.spaces, {}, options.writers or some, options.on_poison, 0.0)
         for name, shards in self.absent.items():
-            made.create(name, shards)
+            create_stream(access, name, shards)
         if self.absent:
             ids = {name: describe_stream(access, name, TargetError).id for name in made.names}
             self.head = replace(self.head, topic_ids=ids)

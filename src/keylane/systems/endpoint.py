@@ -233,7 +233,7 @@ def parse_address(text: str) -> Address:
     parts = system.rest.fullmatch(rest)
     if parts is None:
         shown = _without_login(text)
-        no_login = None if shown == text else "an address holds no login: properties of the client do, by reference"
+        no_login = "" if shown == text else "an address holds no login: properties of the client do, by reference"
         raise UsageError.of(f"not a {scheme} address", got=shown, allowed=system.form, hint=no_login)
     return Address(scheme, *(part or "" for part in parts.groups()))
 

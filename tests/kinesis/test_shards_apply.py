@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from tests.kinesis.servers import KinesisServer
 
-pytestmark = pytest.mark.usefixtures("aws_access")
 COMMAND = ("-m", "keylane")
 
 

@@ -50,6 +50,7 @@ from keylane.moved import Moved
 
 if TYPE_CHECKING:
     from keylane.api.progress import Progress
+    from keylane.api.shards import shards_apply, shards_plan
     from keylane.api.verbs import check, dry_run, explain, identify, init, match, plan, profile, route, verify
     from keylane.contract.answers import Answers, answers
     from keylane.contract.evolve import Change, Evolution, evolve
@@ -92,6 +93,8 @@ __all__ = [
     "plan",
     "profile",
     "route",
+    "shards_apply",
+    "shards_plan",
     "verify",
 ]
 
@@ -117,6 +120,8 @@ _HOME = {
     "init": "api.verbs",
     "match": "api.verbs",
     "route": "api.verbs",
+    "shards_apply": "api.shards",
+    "shards_plan": "api.shards",
     "verify": "api.verbs",
     "load_contract": "contract.parse",
     "parse_contract": "contract.parse",

@@ -1,6 +1,7 @@
 """The verbs as functions: `keylane.profile`, `plan`, `check`, `verify`, `route` and the others.
 
     verbs     each verb: arguments as callers have them -> the document that the command prints
+    shards    splits and merges: planned, and carried out
     progress  how far a verb is, in one shape for all
 
 Commands and functions meet in `pipelines`, `measure` and `plan`: neither has figures of its own.

@@ -73,6 +73,7 @@ def explain(
     key: Any,
     *,
     lanes: int | None = None,
+    layout: Source | None = None,
     contract: GivenContract | None = None,
     encoding: Encoding = "utf8",
     position: int | None = None,
@@ -81,7 +82,8 @@ def explain(
     """Where a key goes, under every client that might write it; and, with a contract, under that.
 
     With a contract `key` is a record, or the value of the key's only field. Without one it is a value that `encoding`
-    turns into bytes, bytes, or None, and `lanes` is needed: the lane count is never guessed.
+    turns into bytes, bytes, or None, and `lanes` is needed: the lane count is never guessed. `layout` is a file or an
+    address with the shards of a contract of live lanes.
     """
     from keylane.contract.names import ENCODINGS, PARTITIONERS
     from keylane.errors import UnplacedError, UsageError
@@ -92,7 +94,12 @@ def explain(
     if contract is not None:
         from keylane.router import Router
 
-        router = Router(contract, lanes=lanes)
+        space = None
+        if layout is not None:
+            from keylane.pipelines.shards import layout_at
+
+            space = layout_at(os.fspath(layout))[0].key_space
+        router = Router(contract, lanes=lanes, key_space=space)
         record = key if hasattr(key, "keys") else {router.only_field(): key}
         return explained_by(router, record, position, like, typed=_shown(key)).document
     if lanes is None:

@@ -143,7 +143,7 @@ def explain(
 
 def _shards_at(layout: str) -> KeySpace:
     """The shards of a file, or of the stream at an address."""
-    from keylane.cli.shards_plan import layout_at
+    from keylane.pipelines.shards import layout_at
 
     return layout_at(layout)[0].key_space
 

@@ -48,7 +48,7 @@ def apply(
     """
     import time
 
-    from keylane.pipelines.shards_apply import apply_shards
+    from keylane.pipelines.shards import apply_shards
     from keylane.systems.resharding import Waiting
 
     waiting = Waiting(time.monotonic, time.sleep, patience)

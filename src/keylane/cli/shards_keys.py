@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.output import Result, Section, output_option
-from keylane.cli.shards_files import csv_rows
 from keylane.cli.terminal import note
 from keylane.numbers import count, percent, plural
+from keylane.pipelines.shards_files import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

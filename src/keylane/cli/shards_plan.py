@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
-from keylane.cli.shards_files import csv_rows, text_in
 from keylane.numbers import amount, count, duration, plural, times
 
 if TYPE_CHECKING:
     from keylane.documents.shards import ShardSide, ShardsPlanDocument
-    from keylane.keyspace.layout import ShardLayout
-    from keylane.plan.shards import ShardLoad
 
 CALLS: Final = ("step", "call", "shards", "at", "makes", "shards_after")
 HOT: Final = ("shard", "load", "kind", "key_load", "key", "hash_key")
@@ -79,15 +75,13 @@ def plan(
 
     Exit codes: 0 nothing to do; 3 there are calls to make; 4 a key is over the cap by itself, and no layout helps.
     """
-    from keylane.plan.shards import ShardGoal, shards_plan
+    from keylane.pipelines.shards import plan_shards
 
-    _check(cap, to, rest)
     check_apart(written, saved, report, inputs=(Path(layout), to, rest["registry"], rest["load"], rest["profile"]))
     for path in (written, saved, report):
         check_free(path, force=force)
-    today, stream_id = layout_at(layout)
-    goal = ShardGoal(cap, rest["shards"], None if to is None else layout_in(to), rest["tolerance"])
-    document = shards_plan(layout, today, _load(today, needed=cap is not None, **_sources(rest)), goal, stream_id)
+    sources = {name: rest[name] for name in ("shards", "tolerance", "profile", "load", "registry", "show_keys")}
+    document = plan_shards(layout, cap=cap, to=to, **sources)
     if written:
         rows = [row.as_json() for row in document.after.layout]
         write(written, json.dumps({"shards": rows}, indent=2) + "\n")
@@ -99,92 +93,6 @@ def plan(
         write(report, shards_page(document))
     files = [f"{name}: {path}" for name, path in (("layout", written), ("plan", saved), ("page", report)) if path]
     return _result(document, files), rest["output"]
-
-
-def _check(cap: float | None, to: Path | None, rest: dict[str, Any]) -> None:
-    if (cap is None) == (to is None):
-        raise click.UsageError("--cap or --to is needed, and one of them only")
-    if cap is not None and not (math.isfinite(cap) and cap > 0):
-        raise click.UsageError(f"--cap takes a load above 0, got {cap}")
-    if rest["shards"] is not None and cap is None:
-        raise click.UsageError("--shards goes with --cap: a layout has its number of shards")
-    if rest["tolerance"] and to is None:
-        raise click.UsageError("--tolerance goes with --to")
-    if rest["load"] and (rest["profile"] or rest["registry"]):
-        raise click.UsageError("--load goes with no --profile and no --registry: loads come from one place")
-
-
-def _sources(rest: dict[str, Any]) -> dict[str, Any]:
-    return {name: rest[name] for name in ("profile", "load", "registry", "show_keys")}
-
-
-def layout_at(given: str) -> tuple[ShardLayout, str | None]:
-    """The shards of a file, or of the stream at an address with what the system knows it by."""
-    from keylane.systems.endpoint import open_endpoint, parse_address
-
-    address = parse_address(given)
-    if address.is_path:
-        return layout_in(Path(address.name)), None
-    endpoint = open_endpoint(address)
-    return endpoint.layout(), endpoint.identity() or None
-
-
-def layout_in(path: Path) -> ShardLayout:
-    """The layout in a file; UsageError names what is wrong with it."""
-    from keylane.keyspace.layout import layout_from_json
-
-    return layout_from_json(text_in(path), str(path))
-
-
-def loads_in(path: Path) -> list[tuple[int, float]]:
-    """The rows of a CSV of hash keys and loads."""
-    from keylane.contract.shards import hash_key_problem
-    from keylane.errors import UsageError
-
-    rows, problems = [], []
-    for line, row in csv_rows(path, ("hash_key", "load"), "hash_key,load as the first line"):
-        try:
-            load = float(row["load"])
-        except ValueError:
-            load = math.nan
-        if problem := hash_key_problem(row["hash_key"]):
-            problems.append(f"line {line}: {problem}: got {row['hash_key']!r}")
-        elif not (math.isfinite(load) and load >= 0):
-            problems.append(f"line {line}: not a load: got {row['load']!r}")
-        else:
-            rows.append((int(row["hash_key"]), load))
-    if problems:
-        raise UsageError.of("; ".join(problems[:5]))
-    return rows
-
-
-def _load(
-    today: ShardLayout, *, needed: bool, profile: Path | None, load: Path | None, registry: Path | None, show_keys: bool
-) -> ShardLoad:
-    """The load, from the most exact source that was given."""
-    from keylane.keyspace.load import from_layout, from_points
-    from keylane.plan.shards import ShardLoad, profile_load
-
-    entries = _entries(registry) if registry else []
-    if profile is not None:
-        from keylane.systems.profiles import read_profile
-
-        return profile_load(read_profile(profile), {one.account: one.key for one in entries}, named=show_keys)
-    if registry is not None:
-        names = {one.key: one.account for one in entries} if show_keys else {}
-        return ShardLoad(from_points((one.key, one.weight / 1_000) for one in entries), "registry", names)
-    if load is not None:
-        return ShardLoad(from_points(loads_in(load)), "keys", {})
-    if needed or today.loads is not None:
-        return ShardLoad(from_layout(today), "layout", {})
-    return ShardLoad(None, "none", {})
-
-
-def _entries(registry: Path) -> list[Any]:
-    from keylane.systems.hash_key_registry import open_registry
-
-    with open_registry(registry) as found:
-        return list(found.entries())
 
 
 def _result(document: ShardsPlanDocument, files: list[str]) -> Result:

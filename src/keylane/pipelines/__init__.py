@@ -12,7 +12,7 @@
     engine     which engine counts a source, and what both engines are asked; spark_counts: the one on Spark
     profile    every key of a source counted by window, in one pass
     plan       what is asked of a profile, and the document of the answer
-    shards_apply  a saved plan of splits and merges, on its stream
+    shards     splits and merges planned, and a saved plan on its stream; shards_files: layouts and CSV
     geo_table  a lane table from the locations of a source
     watermark  how far time has advanced in the sources of a run
     match      drivers near riders, as a batch or following two streams

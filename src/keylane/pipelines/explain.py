@@ -142,7 +142,11 @@ def explained_by(
     contract = router.contract
     placement = router.place(record, position)
     shard = _shard(router, record, placement)
-    named = {"name": contract.metadata.name, "fingerprint": contract.fingerprint, "stream": placement.stream}
+    named: dict[str, Any] = {
+        "name": contract.metadata.name,
+        "fingerprint": contract.fingerprint,
+        "stream": placement.stream,
+    }
     decided: dict[str, Any] = {"lane": placement.lane, "reason": placement.reason, "why": list(placement.why)}
     mine = ShardPlacement(**named, **decided, shard=shard) if shard else ContractPlacement(**named, **decided)
     needs = _lacking(contract, record, placement)

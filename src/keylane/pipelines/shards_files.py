@@ -1,6 +1,6 @@
 """The files that `keylane shards` reads: text and CSV, and every way in which they cannot be read.
 
-The commands: `cli.shards_plan` and `cli.shards_keys`. What a layout is: `keyspace.layout`.
+What is read from them: `pipelines.shards` and `cli.shards_keys`. What a layout is: `keyspace.layout`.
 """
 
 from __future__ import annotations

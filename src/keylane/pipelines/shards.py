@@ -1,0 +1,199 @@
+"""`shards plan` and `shards apply`: layouts and loads from where they are, and a saved plan on its stream.
+
+What is planned: `plan.shards`. How a plan is carried out: `systems.resharding`. The files: `shards_files`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.contract.shards import hash_key_problem
+from keylane.documents.shards import AppliedCall, ShardRow, ShardsApplyDocument, ShardsPlanDocument
+from keylane.errors import DataError, UsageError
+from keylane.keyspace.layout import layout_from_json
+from keylane.pipelines.shards_files import csv_rows, text_in
+from keylane.systems.endpoint import open_endpoint, parse_address
+from keylane.systems.resharding import Waiting, carry_out, check_stream, open_record, position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from keylane.keyspace.layout import ShardLayout
+    from keylane.plan.shards import ShardLoad
+    from keylane.systems.resharding import PlanRecord, StreamState
+
+RECORD_ENDING: Final = ".record"
+
+
+def plan_shards(
+    layout: str,
+    *,
+    cap: float | None = None,
+    to: Path | None = None,
+    shards: int | None = None,
+    tolerance: int = 0,
+    profile: Path | None = None,
+    load: Path | None = None,
+    registry: Path | None = None,
+    show_keys: bool = False,
+) -> ShardsPlanDocument:
+    """The plan from a layout, which is a file or the address of a stream, to a cap or to another layout."""
+    _check_goal(cap, to, shards, tolerance)
+    if load and (profile or registry):
+        raise UsageError.of("--load goes with no --profile and no --registry: loads come from one place")
+    from keylane.plan.shards import ShardGoal, shards_plan
+
+    today, stream_id = layout_at(layout)
+    found = _load(today, needed=cap is not None, profile=profile, load=load, registry=registry, show_keys=show_keys)
+    goal = ShardGoal(cap, shards, None if to is None else layout_in(to), tolerance)
+    return shards_plan(layout, today, found, goal, stream_id)
+
+
+def _check_goal(cap: float | None, to: Path | None, shards: int | None, tolerance: int) -> None:
+    if (cap is None) == (to is None):
+        raise UsageError.of("--cap or --to is needed, and one of them only")
+    if cap is not None and not (math.isfinite(cap) and cap > 0):
+        raise UsageError.of("--cap takes a load above 0", got=cap)
+    if shards is not None and cap is None:
+        raise UsageError.of("--shards goes with --cap: a layout has its number of shards")
+    if tolerance and to is None:
+        raise UsageError.of("--tolerance goes with --to")
+
+
+def layout_at(given: str) -> tuple[ShardLayout, str | None]:
+    """The shards of a file, or of the stream at an address with what the system knows it by."""
+    address = parse_address(given)
+    if address.is_path:
+        return layout_in(Path(address.name)), None
+    endpoint = open_endpoint(address)
+    return endpoint.layout(), endpoint.identity() or None
+
+
+def layout_in(path: Path) -> ShardLayout:
+    """The layout in a file; UsageError names what is wrong with it."""
+    return layout_from_json(text_in(path), str(path))
+
+
+def loads_in(path: Path) -> list[tuple[int, float]]:
+    """The rows of a CSV of hash keys and loads."""
+    rows, problems = [], []
+    for line, row in csv_rows(path, ("hash_key", "load"), "hash_key,load as the first line"):
+        try:
+            load = float(row["load"])
+        except ValueError:
+            load = math.nan
+        if problem := hash_key_problem(row["hash_key"]):
+            problems.append(f"line {line}: {problem}: got {row['hash_key']!r}")
+        elif not (math.isfinite(load) and load >= 0):
+            problems.append(f"line {line}: not a load: got {row['load']!r}")
+        else:
+            rows.append((int(row["hash_key"]), load))
+    if problems:
+        raise UsageError.of("; ".join(problems[:5]))
+    return rows
+
+
+def _load(
+    today: ShardLayout, *, needed: bool, profile: Path | None, load: Path | None, registry: Path | None, show_keys: bool
+) -> ShardLoad:
+    """The load, from the most exact source that was given."""
+    from keylane.keyspace.load import from_layout, from_points
+    from keylane.plan.shards import ShardLoad, profile_load
+
+    entries = _entries(registry) if registry else []
+    if profile is not None:
+        from keylane.systems.profiles import read_profile
+
+        return profile_load(read_profile(profile), {one.account: one.key for one in entries}, named=show_keys)
+    if registry is not None:
+        names = {one.key: one.account for one in entries} if show_keys else {}
+        return ShardLoad(from_points((one.key, one.weight / 1_000) for one in entries), "registry", names)
+    if load is not None:
+        return ShardLoad(from_points(loads_in(load)), "keys", {})
+    if needed or today.loads is not None:
+        return ShardLoad(from_layout(today), "layout", {})
+    return ShardLoad(None, "none", {})
+
+
+def _entries(registry: Path) -> list[Any]:
+    from keylane.systems.hash_key_registry import open_registry
+
+    with open_registry(registry) as found:
+        return list(found.entries())
+
+
+def read_shards_plan(path: Path) -> tuple[ShardsPlanDocument, str]:
+    """The plan in a file, and its text; UsageError where it is none."""
+    text = text_in(path)
+    hint = "keylane shards plan --out FILE saves one"
+    try:
+        return ShardsPlanDocument.from_json(json.loads(text)), text
+    except (ValueError, RecursionError, DataError):
+        raise UsageError.of("not a saved plan of shards", got=str(path), hint=hint) from None
+
+
+def apply_shards(
+    path: Path,
+    *,
+    stream: str | None = None,
+    record: Path | None = None,
+    yes: bool = False,
+    waiting: Waiting | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> ShardsApplyDocument:
+    """Carry a saved plan out with `yes`, otherwise look how far it is; `stream` where the plan names no address."""
+    plan, text = read_shards_plan(path)
+    address = parse_address(stream or plan.source)
+    if address.is_path:
+        hint = "--stream ADDRESS"
+        raise UsageError.of("the plan was made of a file, and does not name its stream", got=plan.source, hint=hint)
+    kept = record or path.with_name(path.name + RECORD_ENDING)
+    resharder = open_endpoint(address).resharder()
+    with open_record(kept, text, str(address)) as known:
+        if yes:
+            before = known.done
+            wait = waiting or Waiting(time.monotonic, time.sleep)
+            done = carry_out(plan, resharder, known, wait, say).done
+            return _document(path, plan, str(address), kept, resharder.state(), done, done - before, applied=True)
+        state = resharder.state()
+        done = _looked_at(plan, known, state)
+        return _document(path, plan, str(address), kept, state, done, 0, applied=False)
+
+
+def _looked_at(plan: ShardsPlanDocument, known: PlanRecord, state: StreamState) -> int:
+    """How far the plan is; of a stream that is being changed what the record says."""
+    if not state.active:
+        return known.done
+    check_stream(plan, state)
+    return position(plan, known, state)
+
+
+def _document(
+    path: Path,
+    plan: ShardsPlanDocument,
+    stream: str,
+    record: Path,
+    state: StreamState,
+    done: int,
+    now: int,
+    *,
+    applied: bool,
+) -> ShardsApplyDocument:
+    return ShardsApplyDocument(
+        plan=str(path),
+        stream=stream,
+        record=str(record),
+        applied=applied,
+        done=done,
+        now=now,
+        left=len(plan.calls) - done,
+        calls=[
+            AppliedCall(step=n, call=call.call, at=call.at, state="done" if n <= done else "left")
+            for n, call in enumerate(plan.calls, 1)
+        ],
+        layout=[ShardRow(id=one.id, start=str(one.start), end=str(one.end), load=None) for one in state.layout.open],
+    )

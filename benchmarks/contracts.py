@@ -20,7 +20,7 @@ spec:
 
 
 def payments(partitioner: str = "kafka-java", lanes: int = 64, key: str = "{fields: [merchant_id]}") -> Contract:
-    """64 lanes by merchant, unless told otherwise."""
+    """64 lanes by merchant, by default."""
     text = PAYMENTS.replace("PARTITIONER", partitioner).replace("LANES", str(lanes)).replace("KEY", key)
     return parse_contract(text)
 

@@ -71,9 +71,9 @@ def _against_reading(name: str, path: str) -> Iterator[Figure]:
         ours=lambda: identify(open_data(path).batches(COLUMNS)),
     )
     found = identify(open_data(path).batches(COLUMNS))
-    told = " + ".join(f"{writer.partitioner} {writer.share:.2%}" for writer in found.writers)
+    writers = " + ".join(f"{writer.partitioner} {writer.share:.2%}" for writer in found.writers)
     ratio = seconds["ours"] / seconds["reading"]
-    yield Figure(f"identify, {name} ({told})", ratio, "times reading", at_most=3)
+    yield Figure(f"identify, {name} ({writers})", ratio, "times reading", at_most=3)
 
 
 def _peak(path: str) -> float:

@@ -38,7 +38,7 @@ def connect_server(master: str, conf: Mapping[str, str]) -> Iterator[str]:
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
     settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     command = [submit, "--master", master, *settings, "--class", MAIN, "spark-internal"]
-    # What it says at its start is said nowhere else either; a server that does not start is told by its port.
+    # Its output at the start is not shown elsewhere; a server that does not start is noticed by its port.
     nowhere = subprocess.DEVNULL
     server = subprocess.Popen(command, env=own_environment(), stdout=nowhere, stderr=nowhere)
     try:

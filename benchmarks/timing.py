@@ -33,8 +33,8 @@ class Figure:
     def __str__(self) -> str:
         bound = f"at least {self.at_least:g}" if self.at_least is not None else ""
         bound = f"at most {self.at_most:g}" if self.at_most is not None else bound
-        told = f"  ({bound}: {'MISSED' if self.short else 'met'})" if bound else ""
-        return f"{self.name:<58} {self.value:>10,.3g} {self.unit}{told}"
+        verdict = f"  ({bound}: {'MISSED' if self.short else 'met'})" if bound else ""
+        return f"{self.name:<58} {self.value:>10,.3g} {self.unit}{verdict}"
 
 
 def answered(name: str) -> list[Figure]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVED", "Moved"]
 
-#: Old name -> new name, without `keylane.`: what docs/ told readers to import.
+#: Old name -> new name, without `keylane.`: what docs/ has named for import.
 MOVED: Final = {
     "budget.layout": "brokers.layout",
     "budget.rebalance": "brokers.rebalance",

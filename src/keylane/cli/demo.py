@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DRIFT = ("lanes", "expected", "keys", "moved", "formula")
 #: On this machine the work is done before Java's second compiler has paid for itself; and what Spark generates for a
-#: contract with many heavy keys is longer than what Java compiles unless it is told to.
+#: contract with many heavy keys is longer than what Java compiles by default.
 SHORT_RUN = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:-DontCompileHugeMethods"}
 
 

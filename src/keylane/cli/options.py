@@ -93,7 +93,7 @@ def check_sources(*sources: str | None, allowed: str = SOURCES) -> None:
 
 
 def two_columns(text: str | None) -> tuple[str, ...]:
-    """The columns of --place; a name with a comma in it cannot be said."""
+    """The columns of --place; a name with a comma in it cannot be given."""
     if text is None:
         return ()
     fields = tuple(text.split(","))
@@ -187,7 +187,7 @@ _connector: Final = grouped(
     click.option("--spark-jars", "jars", type=click.Path(), help="A folder with Spark's Kafka connector."),
     click.option("--spark-packages", "packages", help="The connector by its coordinates, for Spark to fetch."),
 )
-#: All of them.
+#: How a route reads and writes topics.
 kafka_options: Final = grouped(
     client_options,
     click.option(
@@ -265,40 +265,36 @@ range_options: Final = grouped(
 reading_options: Final = grouped(csv_options, client_options, _values)
 #: How streams are read on Spark.
 profiling_options: Final = grouped(csv_options, client_options, _values, _connector)
-_NAMES: Final = (
+_READING: Final = ("value", "value_schema", "message", "csv_null", "delimiter")
+_CONNECTING: Final = ("jars", "packages")
+_ROUTING: Final = (
     *("state", "delivery", "start", "max_records", "writers", "dead_letters", "on_poison", "on_growth", "create"),
-    "second_route",
-    "try_seconds",
-    *("value", "value_schema", "message", "jars", "packages", "csv_null", "delimiter"),
+    *("second_route", "try_seconds"),
 )
-
-
-def profiling_from(arguments: Arguments) -> StreamOptions:
-    """Take the options that say how streams are read on Spark out of a command's; the rest stays."""
-    from keylane.systems.endpoint import StreamOptions
-
-    names = ("value", "value_schema", "message", "jars", "packages", "csv_null", "delimiter")
-    return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in names})
-
-
-def taken_from(arguments: Arguments) -> StreamOptions:
-    """Take these options out of a command's; the rest stays."""
-    from keylane.systems.endpoint import StreamOptions
-
-    return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in _NAMES})
 
 
 def reading_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read out of a command's; the rest stays."""
+    return _stream_options(arguments, *_READING, *(name for name in ("dead_letters", "state") if name in arguments))
+
+
+def profiling_from(arguments: Arguments) -> StreamOptions:
+    """Take the options that say how streams are read on Spark out of a command's; the rest stays."""
+    return _stream_options(arguments, *_READING, *_CONNECTING)
+
+
+def routing_from(arguments: Arguments) -> StreamOptions:
+    """Take the options that say how streams are read and written out of a command's; the rest stays."""
+    return _stream_options(arguments, *_READING, *_CONNECTING, *_ROUTING)
+
+
+def _stream_options(arguments: Arguments, *names: str) -> StreamOptions:
     from keylane.systems.endpoint import StreamOptions
 
-    names = ("value", "value_schema", "message", "dead_letters", "state", "csv_null", "delimiter")
-    return StreamOptions(
-        properties_from(arguments), **{name: arguments.pop(name) for name in names if name in arguments}
-    )
+    return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in names})
 
 
-#: What says how data is read, and which part of it: the same for every command that reads it.
+#: Options of how data is read, and which part of it: the same in every command that reads it.
 _READ_ALIKE: Final = (
     *("last", "since", "until", "most", "partitions", "csv_null", "delimiter", "pairs", "file"),
     *("value", "value_schema", "message"),

@@ -90,7 +90,7 @@ _format_option: Final = click.option(
 
 
 def output_option(command: Any) -> Any:
-    """Give a command its `-o`, and what it shows besides."""
+    """Give a command `-o`, and the other options of what is shown."""
     return _format_option(quiet_option(color_option(command)))
 
 

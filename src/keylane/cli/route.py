@@ -18,8 +18,8 @@ from keylane.cli.options import (
     kafka_options,
     master_option,
     note_empty_cells,
+    routing_from,
     settings_from,
-    taken_from,
 )
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import RouteProgress
@@ -87,7 +87,7 @@ def route(
     if dry_run:
         return _looked_ahead(loaded, source, target, options), output
     stopping, progress = Stopping(), RouteProgress(source, follow=follow)
-    kafka = taken_from(options)
+    kafka = routing_from(options)
     note_empty_cells(source, loaded.spec.key.fields, replace(kafka, kind=options["kind"]))
 
     from keylane.pipelines.route import Options
@@ -115,7 +115,7 @@ def route(
 def _looked_ahead(contract: Contract, source: str, target: str, options: dict[str, Any]) -> Result:
     from keylane.pipelines.dry_run import dry_run
 
-    streams = replace(taken_from(options), kind=options["kind"], schema=options["schema"])
+    streams = replace(routing_from(options), kind=options["kind"], schema=options["schema"])
     wanted = {name: options[name] for name in ("lanes", "stream", "every")}
     note_empty_cells(source, contract.spec.key.fields, streams)
     document = dry_run(contract, source, target, options=streams, say=note, **wanted)

@@ -138,9 +138,9 @@ def shard_changes(before: Form, after: Form) -> Iterator[tuple[str, str, float |
     was, now = (form.get("shards") or {"starts": None, "hash_keys": {}} for form in (before, after))
     if was["starts"] != now["starts"]:
         share = _moved_space(was["starts"], now["starts"])
-        told = "" if share is None else f": {numbers.share(share)} of the key space is on other shards"
+        moved_space = "" if share is None else f": {numbers.share(share)} of the key space is on other shards"
         order = "readers that read parents before children keep the order of every key"
-        yield "spec.shards.layout", f"other boundaries{told}; {order}", share
+        yield "spec.shards.layout", f"other boundaries{moved_space}; {order}", share
     old, new = was["hash_keys"], now["hash_keys"]
     moved = sorted(account for account in old.keys() | new.keys() if old.get(account) != new.get(account))
     if moved:

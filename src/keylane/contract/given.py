@@ -21,7 +21,7 @@ TAKEN: Final = "a Contract, the path of its file, or its text"
 
 
 def contract_from(given: GivenContract) -> Contract:
-    """The contract. Text and path are told apart by content: a path has no line break and no `apiVersion:`.
+    """The contract. Text and path are distinguished by content: a path has no line break and no `apiVersion:`.
 
     Raises ContractError with every problem of it; UnreadableError where there is no such file.
     """

@@ -45,7 +45,7 @@ def murmur2_big_endian(key: bytes) -> int:
     """murmur2 with each word read big-endian: wrong, and deployed.
 
     Teaching code that wraps the key in a `ByteBuffer` and calls `getInt` does this, because Java's buffers are
-    big-endian until told otherwise. It spreads as well as the right one and agrees with it on 1/n of the keys.
+    big-endian by default. It spreads as well as the right one and agrees with it on 1/n of the keys.
     Kept so that streams written this way can be read, checked and moved; not for new streams.
     """
     return murmur2(key, ">")

@@ -121,9 +121,9 @@ class _Changed:
         what = kind_of(table)
         digest, known = self._column(table, "digest")
         sent, has = _of_sends(digest, (what == SEND) & known, group)
-        letter, told = _of_sends(*self._sent(table, "letter", what), group)
-        expected = np.where((what == DEAD) & told, letter, sent)
-        both = is_read & known & (has | ((what == DEAD) & told))
+        letter, has_letter = _of_sends(*self._sent(table, "letter", what), group)
+        expected = np.where((what == DEAD) & has_letter, letter, sent)
+        both = is_read & known & (has | ((what == DEAD) & has_letter))
         stamp, stamped = self._column(table, "stamp")
         at, timed = _of_sends(stamp, (what == SEND) & stamped, group)
         times = is_read & stamped & timed

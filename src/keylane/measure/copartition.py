@@ -76,8 +76,8 @@ def _facet(where: str, facet: Callable[[Contract], Any], contracts: Mapping[str,
     shown = {name: _shown(value, list(values.values())) for name, value in values.items()}
     if len(set(shown.values())) > 1:
         severity: Severity = "warning" if where in ("spec.key.on_null", "spec.key.on_empty") else "error"
-        told = _hot_difference(values) if where == "spec.hot_keys" else _difference(shown)
-        yield Finding(severity, where, f"not the same: {told}{_the_odd_one(shown)}")
+        differs = _hot_difference(values) if where == "spec.hot_keys" else _difference(shown)
+        yield Finding(severity, where, f"not the same: {differs}{_the_odd_one(shown)}")
 
 
 def _shown(value: Any, all_values: Sequence[Any]) -> str:
@@ -103,12 +103,12 @@ def _hot_difference(rules: Mapping[str, Mapping[str, Any]]) -> str:
     """Key by key, what each contract does with it."""
     keys = sorted({key for own in rules.values() for key in own})
     apart = [key for key in keys if any(own.get(key) != rules[next(iter(rules))].get(key) for own in rules.values())]
-    told = [
+    listed = [
         f"key {_named_key(key)}: " + ", ".join(f"{name} has {_rule(own.get(key))}" for name, own in rules.items())
         for key in apart[:EXAMPLES]
     ]
     return "; ".join(
-        [*told, *([f"and {numbers.count(len(apart) - EXAMPLES)} more keys"] if len(apart) > EXAMPLES else [])]
+        [*listed, *([f"and {numbers.count(len(apart) - EXAMPLES)} more keys"] if len(apart) > EXAMPLES else [])]
     )
 
 

@@ -101,7 +101,11 @@ def cost(
         return Cost(None, None, None, (), (), None, None)
     was, now = np.asarray(old_lanes), np.asarray(new_lanes)
     before, after = lane_count(counts[0]), lane_count(counts[1])
-    evolution = evolve(_counted(old, before), _counted(new, after), [_counted(other, before) for other in others])
+    evolution = evolve(
+        _on_lanes(old, before),
+        _on_lanes(new, after),
+        [_on_lanes(other, before) for other in others],
+    )
     plain = _by_modulo(old) and _by_modulo(new) and _hashes_alike(old, new)
     return Cost(
         moved(was, now, np.asarray(key_records)),
@@ -114,8 +118,8 @@ def cost(
     )
 
 
-def _counted(contract: Contract, lanes: int) -> Contract:
-    """The contract with the live lane count written out, so that `evolve` can reckon with it."""
+def _on_lanes(contract: Contract, lanes: int) -> Contract:
+    """The contract with the live lane count as a number, which `evolve` needs to count moved keys."""
     if contract.spec.lanes != "live":
         return contract
     return contract.model_copy(update={"spec": contract.spec.model_copy(update={"lanes": lanes})})

@@ -1,6 +1,6 @@
 """Counted rows -> a profile: every key once, heaviest first, with what has no key set apart.
 
-The rows are those of `spark.count_keys`: the fields of the key, packed counts by window, and what was measured besides,
+The rows are those of `spark.count_keys`: the fields of the key, packed counts by window, and what else was measured,
 one row for each key (and lane). On the disk: `systems.profiles`.
 """
 

@@ -155,7 +155,7 @@ def _lanes(profile: Profile) -> str:
 def writers_text(writers: SeenWriters) -> str:
     """Who wrote the records, in a sentence."""
     if writers.verdict == "unknown":
-        return "Who wrote the records cannot be told from their keys and lanes."
+        return "Keys and lanes do not show who wrote the records."
     if writers.verdict == "one-writer":
         return f"One writer: {writers.found[0].partitioner}."
     named = ", ".join(

@@ -61,7 +61,7 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScannedBatch:
-    """Some records: the fields of their keys, the time or position of each, and what was measured besides.
+    """Some records: the fields of their keys, the time or position of each, and what else was measured.
 
     `untimed` marks records without a time, `malformed` those that could not be read; None where there are none.
     """

@@ -76,7 +76,7 @@ def _radio(at: int, i: int, *, checked: bool) -> Markup:
 
 
 def _map(at: int, i: int, trial: DemoTrial, head: Markup) -> Markup:
-    """A heat map's place; the script draws into it, and writes its sentence anew when another contract is chosen."""
+    """A heat map's place; the script draws into it, and rewrites its sentence when another contract is chosen."""
     hours = [tag("span", f"{hour:02}:00") for hour in (0, 6, 12, 18, 24)]
     return tag(
         "figure",

@@ -368,7 +368,7 @@ def _fullest(document: MatchDocument) -> list[str]:
 
 
 def _how_matched(document: MatchDocument) -> list[str]:
-    """Counts of what happened on the way, each with what it is."""
+    """Counts of the match, each with its meaning."""
     metrics = document.metrics
     said = (
         (metrics.ghosts_dropped, "ghosts"),

@@ -433,7 +433,7 @@ def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -
 
 
 def _contract(text: str | None, overrides: int) -> Markup | None:
-    """The contract to copy. It has to name keys as they are, so whoever shows the page to others is told."""
+    """The contract to copy. It has to name keys as they are, and the page warns of that."""
     if not text:
         return None
     intro = intro_of("contract")

@@ -5,7 +5,7 @@
     written_by    rows of a frame -> a function of the system, which writes those of a task
 
 What Spark's checkpoint keeps is what `Feed.end` returns, as JSON. A feed is sent to the workers, so it holds no
-connection and no secret. With `availableNow` a feed is told so first, and then ends with what there was.
+connection and no secret. With `availableNow` a feed is notified first, and then ends with what there was.
 Who has a feed: `systems.kinesis`. Topics have a connector of their own.
 """
 
@@ -103,7 +103,7 @@ def _source_of(feed: Feed, source_name: str) -> type[DataSource]:
 def written_by(
     rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]]
 ) -> dict[int, int]:
-    """Let the tasks of a frame write their rows in Python; records by slot. A task is told how often it ran before."""
+    """Let the tasks of a frame write their rows in Python; records by slot. A task gets its attempt number."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context: Any = TaskContext.get()

@@ -152,7 +152,7 @@ def unlike_text(value: Column, text: Column, name: str) -> Column:
 def variant_at(record: Column, name: str) -> tuple[Column, Column]:
     """A field of a record whose fields are variants, null where it is not there; and whether its path can be followed.
 
-    A variant that holds null is not null: so both are told apart without a second look at the text.
+    A variant that holds null is not null: so both are distinguished without a second look at the text.
     """
     first, *rest = steps_of(name)
     value, fits = record.getField(first), F.lit(True)

@@ -344,7 +344,7 @@ def compiled(folder: Path, name: str, compile_: Callable[[], dict[str, bytes]]) 
     """The jar of these classes, out of the folder or compiled into it.
 
     Its name ends with the digest of what is in it: one that was cut short or changed is not that one, and is compiled
-    anew.
+    again.
     """
     make_folder(folder)
     for jar in folder.glob(f"{name}-*.jar"):

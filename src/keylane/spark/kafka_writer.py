@@ -65,7 +65,7 @@ READER: Final = {
     "retry.backoff.ms": "20",
 }
 #: Delivery depends on these. A step that takes longer is given up and the batch tried again: a broker that is paused or
-#: started anew is waited for.
+#: restarted is waited for.
 NEEDED: Final = {"acks": "all", "enable.idempotence": "true", "max.block.ms": "60000"}
 
 

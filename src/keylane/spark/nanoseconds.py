@@ -1,6 +1,6 @@
 """Parquet times in nanoseconds, as pandas writes them: read as microseconds, which is what Spark has, and none cut.
 
-Spark reads such a column as whole numbers where it is told to (`NANOS_AS_LONG`). Here they become times again, at the
+Spark reads such a column as whole numbers with a setting (`NANOS_AS_LONG`). Here they become times again, at the
 top of a record or inside it. A record with a time that is not a whole number of microseconds is marked, so that it
 becomes a dead letter, and its dead letter has the times to their last digit. Who reads files: `read_parquet`, `scan`.
 """

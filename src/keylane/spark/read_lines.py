@@ -261,7 +261,7 @@ def _inferred(spark: SparkSession, addresses: list[str]) -> StructType:
     """The columns that Spark finds in JSON lines. Given lines, not files, it does not mind a name that is there twice.
 
     One such record would otherwise stop all others. Of two values of one name the last counts, as in most parsers. For
-    lines that are no records Spark would add a column, which could not be told from one of that name in the records.
+    lines that are no records Spark would add a column, which may have the name of one in the records.
     """
     reader: Any = spark.read.options(mode="DROPMALFORMED", **_IN_COLUMNS)
     value = F.col("value")

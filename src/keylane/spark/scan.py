@@ -297,7 +297,7 @@ def read_columns(
     in_paths = [name for name in wanted if name not in inside]
     nanos = {name for name in inside if any(_is_of_nanoseconds(name, shape) for shape in shapes)}
     found = {name: field_of(name, schema).column for name in inside}
-    # Spark has microseconds: it reads these as whole numbers, where it is told to.
+    # Spark has microseconds: it reads these as whole numbers, with a setting.
     found |= {name: F.timestamp_micros(floor_divided(found[name], 1000)) for name in nanos}
     columns = [column.alias(name) for name, column in found.items()]
     if not (positions or in_paths or lanes):

@@ -235,7 +235,7 @@ def _settings(target: str, given: dict[str, str], folders: Sequence[Path] = ()) 
             "spark.ui.enabled": "false",
         }
     if _is_one_process(target):
-        # Spark makes the secret itself, anew for each session, where all of it is one process: it is in no argument.
+        # Spark makes the secret itself, for each session, where all of it is one process: it is in no argument.
         settings |= {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
     if _is_one_process(target) and folders:
         own = str(folders[0])

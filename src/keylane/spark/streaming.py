@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
 
 _POLL_SECONDS: Final = 0.1
-#: Spark ignores files older than this, relative to the newest it has seen. The longest time that it can be told: one
+#: Spark ignores files older than this, relative to the newest it has seen. The longest time that it takes: one
 #: file of the year 2200 would otherwise end the reading of all others.
 _ANY_AGE: Final = f"{2**63 - 1}ms"
 _FILE_COLUMNS: Final = "path string, modificationTime timestamp, length bigint, content binary"

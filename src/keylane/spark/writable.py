@@ -47,7 +47,7 @@ def unwritable(frame: DataFrame, limits: Mapping[str, RecordLimits], topic: str)
     time, key = F.col("keylane_time"), F.col("keylane_key")
     size = _size() + _own_bytes(topic)
     # By the position in an array, because Spark writes a number into its code: what is new in each batch would have the
-    # code of each batch compiled anew, by Java too.
+    # code of each batch recompiled, by Java too.
     earliest, latest = (
         F.get(F.array(_by_stream(limits, end)), F.when(time.isNotNull(), 0)) for end in ("earliest", "latest")
     )

@@ -59,7 +59,7 @@ def check_key_column(contract: Contract, target: Endpoint) -> None:
 class Origin:
     """A source as a target remembers it: its address, the kind of its files, and which names of files count.
 
-    `id` is what the system knows the source by, beside its name: a topic that is made anew has another. It is empty
+    `id` is what the system knows the source by, beside its name: a topic that is recreated has another. It is empty
     where the system did not report it, and None where it has no ids. `csv_null` are the texts of a CSV cell that stand
     for null, and `delimiter` separates cells.
     """

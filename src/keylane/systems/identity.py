@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def agreed_source(now: Origin, known: Origin | None, say: Callable[[str], None]) -> Origin:
-    """A source by the id that its route goes on with; refused where it was made anew, reported where that is not known.
+    """A source by the id that its route goes on with; refused where it was recreated, reported where that is not known.
 
     `known` is the source that the target remembers, None for a new route.
     """
@@ -44,7 +44,7 @@ def recreated_source(source: str, known: str, now: str) -> DataError:
 
 
 def agreed_topic_ids(known: Mapping[str, str], now: Mapping[str, str], say: Callable[[str], None]) -> dict[str, str]:
-    """The ids of a route's topics to go on with; refused where one was made anew, reported where that is not known."""
+    """The ids of a route's topics to go on with; refused where one was recreated, reported where that is not known."""
     for topic, id_ in now.items():
         before = known.get(topic, id_)
         if not id_:

@@ -77,7 +77,7 @@ class FilesEndpoint(Endpoint):
         check_scan(self.path, self.options, columns)
 
     def empty_cells(self, names: Sequence[str]) -> str:
-        """Of CSV whose reader was told of no text for null, by its first rows."""
+        """Of CSV read without a text for null, by its first rows."""
         from keylane.systems.files.data import empty_cells
 
         if self.options.csv_null or not self.has_cells():

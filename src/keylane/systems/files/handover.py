@@ -191,7 +191,7 @@ class Handover:
         unread = sorted(name for name in names if os.path.lexists(self.source if single else self.source / name))
         if not unread:
             return
-        hint = "rename them into the source anew, under other names"
+        hint = "rename them into the source again, under other names"
         if (self.source / "_spark_metadata").exists():
             hint = "the source was written by a Spark stream that did not commit them (_spark_metadata): remove them"
         shown = _some([_printable(name) for name in unread])

@@ -320,7 +320,7 @@ def open_target(path: Path, head: Head) -> Iterator[Target]:
 def check_agrees(path: Path, head: Head) -> None:
     """Refuse a folder that cannot be a target for this metadata; nothing in it is changed, and no lock is needed.
 
-    One that nothing was committed to may be made anew, for a command that was refused in its first batch.
+    One that nothing was committed to may be recreated, for a command that was refused in its first batch.
     """
     _check_free(path)
     _check_names(path, head)

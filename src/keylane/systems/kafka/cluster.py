@@ -117,7 +117,7 @@ class KafkaCluster:
         return counts
 
     def topic_ids(self, topics: Sequence[str], seconds: float = ANSWER_SECONDS) -> dict[str, str]:
-        """The id of each topic that there is, which one that is made anew does not share.
+        """The id of each topic that there is, which a recreated one does not share.
 
         Empty where the cluster reports none. A topic that does not exist is not in the result. Brokers that do not
         answer are waited for.

@@ -1,7 +1,7 @@
 """A topic as the source of a route, through Spark's connector: which records make a batch is in Spark's checkpoint.
 
-Its records are read as committed transactions left them, and are never skipped when they are gone; a topic that is made
-anew under the same name is refused, by its id, before a batch of it is committed. Into a folder, key,
+Its records are read as committed transactions left them, and are never skipped when they are gone; a topic that is
+recreated under the same name is refused, by its id, before a batch of it is committed. Into a folder, key,
 value, timestamp and headers are columns of the lanes, and each batch is read twice: once to count its
 records, so that the counts can be checked, and once to write it.
 """
@@ -59,7 +59,7 @@ class SameTopic:
     seconds: float
 
     def check(self) -> None:
-        """Refuse a topic that was made anew, or deleted, under the same name."""
+        """Refuse a topic that was recreated, or deleted, under the same name."""
         if self.known:
             now = self.cluster.topic_ids([self.address.name], self.seconds).get(self.address.name)
             if now not in {"", self.known}:

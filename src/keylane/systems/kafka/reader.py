@@ -115,7 +115,7 @@ class TopicReader:
         return self.access, self.values, self.times, self.headers, self.contents, self.lengths
 
     def __setstate__(self, state: tuple[KafkaAccess, bool, bool, bool, bool, bool]) -> None:
-        self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
+        self.__init__(*state)  # type: ignore[misc]  # what is not pickled starts empty
 
     def with_values(self) -> TopicReader:
         """The same, and values too."""

@@ -271,7 +271,7 @@ def open_state(path: Path, head: RouteHead) -> Iterator[RouteState]:
 def check_state(path: Path, head: RouteHead) -> RouteHead | None:
     """Refuse a folder that cannot be the state of this route; nothing in it is changed. What it knows of the route.
 
-    A state without a batch may be made anew, for a command that was refused in its first batch.
+    A state without a batch may be recreated, for a command that was refused in its first batch.
     """
     if path.exists() and not path.is_dir():
         raise TargetError.of("the state is not a folder", got=str(path), hint="--state")

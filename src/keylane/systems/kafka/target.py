@@ -221,7 +221,7 @@ class KafkaTarget(RouteTarget):
                 lambda: self._written(plan, messages), batch, seconds, self.run, lambda: self.topics.check_plan(plan)
             )
             self.run.probe("written", batch)
-            # A topic that was made anew meanwhile has lost what earlier batches wrote.
+            # A topic that was recreated meanwhile has lost what earlier batches wrote.
             self.topics.check_same()
             self.source.check_unchanged(messages.taken)
             self._finish(self._done(plan, messages, written), plan, began)

@@ -2,7 +2,7 @@
 
 A route keeps the lane counts it began with. At the start of each new batch they are compared with the topics as they
 are: fewer lanes are an error, more lanes end the route between two batches, or, with `--on-growth keep`, are left
-empty. A route never changes its count by itself: that would break the order of keys. A topic that was made anew under
+empty. A route never changes its count by itself: that would break the order of keys. A topic that was recreated under
 its name is refused by its id: what the route wrote is gone with the first, and which batches are there.
 """
 
@@ -88,7 +88,7 @@ class Topics:
                 )
 
     def check_same(self) -> None:
-        """Refuse to go on when a topic was made anew, or deleted, under the same name."""
+        """Refuse to go on when a topic was recreated, or deleted, under the same name."""
         known = {topic: id_ for topic in (*self.began, *self.for_dead) if (id_ := self.ids.get(topic))}
         now = self.cluster.topic_ids(list(known), self.try_seconds) if known else {}
         for topic, id_ in known.items():
@@ -184,7 +184,7 @@ def agreed_ids(
     known: RouteHead | None,
     say: Callable[[str], None],
 ) -> dict[str, str]:
-    """The id of each topic of a route that is there, that of the dead letters included; one made anew is refused."""
+    """The id of each topic of a route that is there, that of the dead letters included; one recreated is refused."""
     dead = [] if options.on_poison == "stop" else [options.dead_letters or dead_topic(target.name)]
     now = cluster.topic_ids([topic for topic in (*lanes, *dead) if topic not in absent])
     return agreed_topic_ids({} if known is None else known.topic_ids, now, say)

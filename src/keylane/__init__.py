@@ -16,8 +16,8 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     matching              which drivers are near which riders, exactly
     history               the history checker: the rules that `verify` judges by
     documents             what commands print with `-o json`, as models; the JSON Schemas come from them
-    profile               every key of a stream with its records by window, as values
     measure               what data shows: its writers, conformance, co-partitioning, balance, hot lanes
+    profile               every key of a stream with its records by window, as values
     plan                  strategies compared and a change priced, from a profile alone
     brokers               what the brokers of a cluster carry, and the least that has to move
     testing               the test kit that ships: history checker, auditor of folders, golden vectors

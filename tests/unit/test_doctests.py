@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import keylane
+import keylane.api.verbs  # loaded on first use, which would change the package while doctest walks it
 
 ROOT = Path(keylane.__file__).parent
 MODULES = sorted(

@@ -38,8 +38,6 @@ COLUMNS: Final = ("strategy", "copies", "work", "cv", "worst_hour_cv")
 #: As `plan` calls it: its work is that of so many lanes.
 _HEADS: Final = {"work": "total work"}
 _FORMS: Final[dict[str, Form]] = {"copies": "{:.2f}".format, "work": times, "cv": spread, "worst_hour_cv": spread}
-#: Lanes per request above which matching costs too much.
-DEAR: Final = 2.0
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
@@ -185,7 +183,7 @@ def as_result(document: GeoTableDocument, written: str | None, page: str | None 
         [this, *document.beside],
         about,
         forms=_FORMS,
-        tones={"copies": _dear},
+        tones={"copies": _copies_tone},
         heads=_HEADS,
     )
     lines = [*_lines(document), *_written(document, written), *([f"page: {page}"] if page else [])]
@@ -196,8 +194,10 @@ def _for_matching(document: GeoTableDocument) -> bool:
     return document.decided_by == "work"
 
 
-def _dear(copies: float) -> Tone | None:
-    return "bad" if copies > DEAR else None
+def _copies_tone(copies: float) -> Tone | None:
+    from keylane.plan.geo_work import COSTLY_COPIES
+
+    return "bad" if copies > COSTLY_COPIES else None
 
 
 def _kept(document: GeoTableDocument) -> bool:

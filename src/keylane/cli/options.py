@@ -1,4 +1,8 @@
-"""Options that several commands share: declared once, and turned into what the packages below take."""
+"""Options that several commands share: declared once, and turned into what the packages below take.
+
+Options of one command are in its own module; `-o`, `-q` and `--color`: `output` and `terminal`. Errors of click's own:
+`failures`.
+"""
 
 from __future__ import annotations
 

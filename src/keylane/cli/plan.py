@@ -107,8 +107,6 @@ COLUMNS: Final = (
     *("strategy", "lanes", "fullest_share", "work", "score", "against_today"),
     *("moved_traffic", "overrides", "order_scope"),
 )
-#: Lanes per request above which matching costs too much.
-DEAR: Final = 2.0
 REFUSED: Final = ("strategy", "lanes", "because")
 #: Rows of candidates in a table; all of them are in the document.
 SHOWN: Final = 8
@@ -238,7 +236,11 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
         columns = (*columns[:3], "copies", "total_work", *columns[3:])
     title = "candidates, the chosen one first; within the noise, the one that moves least"
     taken = Section(
-        columns, [_worded(one) for one in shown], title, _forms(), tones={"against_today": _tone, "copies": _dear}
+        columns,
+        [_worded(one) for one in shown],
+        title,
+        _forms(),
+        tones={"against_today": _tone, "copies": _copies_tone},
     )
     others = [Section(REFUSED, refused, "not taken")] if explain else []
     answer = [document.advice.headline, f"  {document.verdict}", f"  {document.basis.says}"] if not explain else []
@@ -265,8 +267,10 @@ def _tone(against: str | None) -> Literal["good", "bad"] | None:
     return "good" if against == AGAINST_TODAY["better"] else None
 
 
-def _dear(copies: float | None) -> Literal["bad"] | None:
-    return "bad" if copies is not None and copies > DEAR else None
+def _copies_tone(copies: float | None) -> Literal["bad"] | None:
+    from keylane.plan.geo_work import COSTLY_COPIES
+
+    return "bad" if copies is not None and copies > COSTLY_COPIES else None
 
 
 def _worded(row: CandidateRow) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A document as a notebook shows it. What that looks like is decided in `report.notebook`, not here.
 
-A notebook asks an object for `_repr_html_`. Documents have no pages and know none, so the room that draws is asked by
-its name, at the moment that somebody looks.
+A notebook asks an object for `_repr_html_`. Documents do not import what draws them, so `report.notebook` is
+imported by its name when a notebook displays one.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keylane.contract.names import MAX_LANES
+from keylane.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -71,6 +74,18 @@ def least_cv(keys: Counts, lanes: int) -> float:
         rest -= records
     free = lanes - len(loads)
     return cv([*loads, *[rest / free] * free] if free else loads)
+
+
+def useful_lanes(hottest_share: float) -> int:
+    """Most lanes that could be filled evenly when the hottest key stays whole: about 1 / p.
+
+    >>> useful_lanes(0.083), useful_lanes(1 / 12), useful_lanes(0.6)
+    (12, 12, 1)
+    """
+    if not 0 < hottest_share <= 1:
+        raise UsageError.of("share is out of range", got=hottest_share, allowed="above 0, up to 1")
+    # A share such as 1/49 is stored a little above it, and its inverse a little below 49.
+    return min(MAX_LANES, int(1 / hottest_share + 1e-9))
 
 
 def _heaviest(counts: NDArray[np.float64], most: int) -> list[float]:

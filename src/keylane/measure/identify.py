@@ -3,7 +3,7 @@
 How: a sample of distinct keys from the first rows chooses the rules that fit far beyond chance (and, where the lane
 count is not given, proves it: only the right count fits). Then every row is compared with these rules, in one pass.
 Rows that none explains are sampled over the whole data and tried again, so a writer that came late or wrote one
-record in a thousand is found too. Shares come from `shares`.
+record in a thousand is found too. Shares, and what each rule explains: `evidence`.
 
 A wrong rule survives k distinct keys with a chance of n**-k: on 12 lanes ten keys leave 1.6e-11. When fewer keys than
 needed were seen, the answer is `unknown`, with the number that would do.

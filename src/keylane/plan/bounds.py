@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from keylane import numbers
-from keylane.contract.names import MAX_LANES
 from keylane.errors import UsageError
 from keylane.geo.lane_tables import COARSEST
-from keylane.measure.balance import least_cv, noise_floor
+from keylane.measure.balance import least_cv, noise_floor, useful_lanes
 from keylane.placement.fold import lane_count
 
 if TYPE_CHECKING:
@@ -50,18 +49,6 @@ class Ceiling:
     useful_lanes: int
     helps: bool
     says: str
-
-
-def useful_lanes(hottest_share: float) -> int:
-    """Most lanes that could be filled evenly when the hottest key stays whole: about 1 / p.
-
-    >>> useful_lanes(0.083), useful_lanes(1 / 12), useful_lanes(0.6)
-    (12, 12, 1)
-    """
-    if not 0 < hottest_share <= 1:
-        raise UsageError.of("share is out of range", got=hottest_share, allowed="above 0, up to 1")
-    # A share such as 1/49 is stored a little above it, and its inverse a little below 49.
-    return min(MAX_LANES, int(1 / hottest_share + 1e-9))
 
 
 def floor(key_records: ArrayLike, lanes: int) -> Floor:

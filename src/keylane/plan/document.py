@@ -36,8 +36,9 @@ from keylane.documents.plan import (
 )
 from keylane.geo.bits import resolution
 from keylane.geo.lane_tables import COARSEST
+from keylane.measure.balance import useful_lanes
 from keylane.plan.advice import advice, basis, holding, tempting
-from keylane.plan.bounds import Possible, ceiling, floor, possible, says, useful_lanes
+from keylane.plan.bounds import Possible, ceiling, floor, possible, says
 from keylane.plan.candidates import CLEARLY, clearly_beats, margin
 from keylane.plan.choose import effort
 from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS

@@ -24,7 +24,7 @@ from keylane.geo.bits import cell_name
 from keylane.geo.lane_tables import HOME
 from keylane.measure.balance import least_cv
 from keylane.numbers import count, share, spread
-from keylane.plan.geo_work import RADIUS_M, RoundRegions, around, direct_work, points
+from keylane.plan.geo_work import COSTLY_COPIES, RADIUS_M, RoundRegions, around, direct_work, points
 from keylane.plan.lane_tables import Counted, FittedTable, Wish, fitted, hash_lanes, lane_sums, missed, scored
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ _STRATEGIES: Final[tuple[Strategy, ...]] = ("hours", "curve", "regions")
 #: Home cells that copies are counted at where they do not decide.
 _SAMPLED: Final = 2_000
 _PLACES: Final = 6
-#: Copies of a record above which a table is reported as expensive for matching; a world of cities has 1.1.
-DEAR: Final = 2.0
 #: A change that has moved this part of what it may has been held back by it.
 _NEARLY: Final = 0.9
 
@@ -219,7 +217,7 @@ def _costs(
     table: FittedTable, copies: Mapping[str, float], limit: GeoCopiesLimit | None, *, asked: bool
 ) -> Iterator[str]:
     """Where a bargain is a bad one, and what would make a better one."""
-    radius, found = next(((radius, found) for radius, found in copies.items() if found > DEAR), (None, 0.0))
+    radius, found = next(((radius, found) for radius, found in copies.items() if found > COSTLY_COPIES), (None, 0.0))
     lanes = table.wish.lanes
     if limit is not None and not limit.kept:
         few = "1 lane" if limit.lanes == 1 else f"{limit.lanes} lanes"

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Metres that copies are reported for where no radius is given.
 RADIUS_M: Final = 1000.0
+#: Copies of a record above which matching costs too much, in tables, pages and notes; a world of cities has 1.1.
+COSTLY_COPIES: Final = 2.0
 #: Home cells up to which all are looked at, and how many of more.
 POINTS: Final = 20_000
 _CENTRES: Final = 400

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UnknownNameError, UsageError
+from keylane.measure.balance import useful_lanes
 from keylane.numbers import percent, throughput
-from keylane.plan.bounds import useful_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,7 @@
 """A profile as the document that is printed, saved and drawn: `keylane.profile/1`. Heavy keys are cut and hashed.
 
-The profile itself: `model`. Why a lane is hot: `measure.hot_lanes`, which gives the part `hot`.
+Here, too: how keys are cut and hashed for every command, and what a reader has to know of a profile, in sentences. The
+profile itself: `model`. Why a lane is hot: `measure.hot_lanes`, which gives the part `hot`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from keylane.documents.profile import (
     ProfileWindows,
     SeenWriters,
 )
+from keylane.measure.balance import useful_lanes
 from keylane.numbers import share
 from keylane.profile.lookalikes import lookalikes
 
@@ -353,21 +355,12 @@ _STRAY: Final = 0.01
 def keys_verdict(document: ProfileDocument) -> str:
     """What the heaviest key means for a number of lanes, where no lanes are known."""
     top = document.heavy[0].share
-    most, of = numbers.count(lanes_it_allows(top)), f"all {numbers.count(document.records)} records"
+    most, of = numbers.count(useful_lanes(top)), f"all {numbers.count(document.records)} records"
     if top < _LIGHT:
         keys = numbers.count(document.distinct_keys)
         return f"No key is heavy: up to {most} lanes (partitions), none of {keys} keys fills more than one."
     alone = "the heaviest key alone is a hot spot"
     return f"On more than {most} lanes (partitions) {alone}: it has {share(top)} of {of}."
-
-
-def lanes_it_allows(top: float) -> int:
-    """The most lanes on which a key with this share of the records is no more than one lane's fair share.
-
-    >>> lanes_it_allows(0.0825), lanes_it_allows(1.0)
-    (12, 1)
-    """
-    return max(1, int(1 / top + 1e-9)) if top > 0 else 1
 
 
 def profile_notes(document: ProfileDocument) -> Iterator[str]:

@@ -4,7 +4,7 @@
     strategies(json.load(open("plan.json")))             # a notebook shows it
     strategies(plan).save("strategies.svg")
 
-They are drawn from the documents of `keylane profile -o json` and `keylane plan -o json`, as the pages are: `plan`.
+They are drawn from the documents of `keylane profile -o json` and `keylane plan -o json`. The pages: `plan_page`.
 """
 
 from __future__ import annotations

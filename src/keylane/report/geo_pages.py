@@ -1,6 +1,6 @@
 """The pages of `keylane geo table --report` and `keylane match --report`: lanes on a map, by hour, and their figures.
 
-From a document of schema keylane.geo-table/1. The map: `map`.
+From the documents of these commands (`documents.geo_table`, `documents.match`). The map: `map`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from keylane.documents.plan import LanesOverTime
 from keylane.documents.profile import ProfileWindows
 from keylane.errors import visible
 from keylane.numbers import count, duration, percent, share, spread, times
+from keylane.plan.geo_work import COSTLY_COPIES
 from keylane.report import svg_charts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.map import map_data, map_section, match_picture, picture
@@ -129,10 +130,6 @@ def notes_section(notes: list[str], prints: list[tuple[str, str | None]]) -> Mar
     return section("how", None, listed, tag("dl", *rows, class_="how prints") if rows else None)
 
 
-#: Copies of a request above which matching costs too much.
-DEAR = 2.0
-
-
 def geo_table_page(document: GeoTableDocument) -> str:
     """The whole file."""
     found = picture(document.cells, document.radius_m)
@@ -171,7 +168,7 @@ def _for_matching(document: GeoTableDocument) -> bool:
 
 
 def _dear(held: GeoFigures) -> bool:
-    return held.copies > DEAR
+    return held.copies > COSTLY_COPIES
 
 
 def _table_headline(document: GeoTableDocument, held: GeoFigures) -> list[str | Markup]:
@@ -260,7 +257,7 @@ def _strategy(one: GeoBeside, most: float, *, chosen: bool, matching: bool) -> M
     said = f"total work {times(one.work)}" if matching else f"CV {spread(one.cv)}"
     drawn = bar((one.work if matching else one.cv) / most, said, kind="after" if chosen else "heat")
     costs = (
-        tag("td", f"{one.copies:.2f}", class_="n bad" if one.copies > DEAR else "n"),
+        tag("td", f"{one.copies:.2f}", class_="n bad" if one.copies > COSTLY_COPIES else "n"),
         tag("td", times(one.work), class_="n"),
     )
     return tag(
@@ -309,7 +306,7 @@ def _match_top(document: MatchDocument) -> Markup:
                 "Lanes that a request went to",
                 f"{document.copies_per_rider:.2f}",
                 _at_borders(metrics),
-                kind="bad" if document.copies_per_rider > DEAR else None,
+                kind="bad" if document.copies_per_rider > COSTLY_COPIES else None,
             ),
             fact("Time to a match", *_latency(metrics.match_latency_ms)) if metrics.match_latency_ms else None,
             fact("Fullest lane", *_fullest(document)),

@@ -1,6 +1,6 @@
 """Lanes over time as a heat map: the colours, their legend, and the map as a picture for where no script runs.
 
-A page draws its maps on a canvas, from the same numbers: `lanes` and `assets/plan.js`.
+A page draws its maps on a canvas, from the same numbers: `plan_sections.lanes_section` and `assets/plan.js`.
 """
 
 from __future__ import annotations

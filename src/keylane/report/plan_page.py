@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.documents.plan import AGAINST_TODAY, LanesOverTime
 from keylane.errors import visible
+from keylane.measure.balance import useful_lanes
 from keylane.numbers import agree, count, plural, share, times
-from keylane.profile.document import keys_verdict, lanes_it_allows, window_notes, writers_text
+from keylane.plan.geo_work import COSTLY_COPIES
+from keylane.profile.document import keys_verdict, window_notes, writers_text
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.plan_sections import (
@@ -70,8 +72,6 @@ COPIED: Final = (
     ("Total work", "what the fullest lane has to do, copies included, over the mean load", False),
 )
 _AFTER_WORK: Final = 5
-#: Lanes per request above which matching costs too much.
-DEAR: Final = 2.0
 #: Candidates that are shown at first; the others on request.
 FIRST_SHOWN: Final = 4
 
@@ -153,7 +153,7 @@ def _columns(document: PlanDocument) -> tuple[tuple[str, str, bool], ...]:
 def _copied(one: CandidateRow) -> list[Markup]:
     if one.copies is None or one.total_work is None:
         return []
-    kinds = "n bad" if one.copies > DEAR else "n"
+    kinds = "n bad" if one.copies > COSTLY_COPIES else "n"
     return [
         tag("td", f"{one.copies:.2f}", class_=kinds, data_value=f"{one.copies:.9g}"),
         _cell(one.total_work, times(one.total_work), more=True),
@@ -394,7 +394,7 @@ def _profile_top(document: ProfileDocument) -> Markup:
             fact("Records", count(document.records)),
             fact("Distinct keys", count(document.distinct_keys)),
             fact("Heaviest key", share(heaviest), "of all records"),
-            fact("Lanes it allows", count(lanes_it_allows(heaviest)), "before it fills more than one, of all records"),
+            fact("Lanes it allows", count(useful_lanes(heaviest)), "before it fills more than one, of all records"),
             fact("Without a key", count(without), "null, empty or unreadable"),
         ),
     )

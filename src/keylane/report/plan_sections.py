@@ -1,4 +1,7 @@
-"""The sections of the pages of plan and profile: lanes over time, keys, hot lanes, strategies, cost of a change."""
+"""The sections of the pages of plan and profile: lanes over time, keys, hot lanes, cost of a change.
+
+The order on the page, the verdict and the table of strategies: `plan_page`. What sections are built from: `sections`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What sections of the pages of plan and profile are built from: headings, figures, tables, charts for two widths."""
+"""What sections of the pages of plan and profile are built from: headings, figures, tables, charts for two widths.
+
+The sections themselves: `plan_sections`. The shell of a page, and tags: `html`.
+"""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from keylane.errors import LaneCountError, UsageError
-from keylane.measure.balance import cv, least_cv, max_over_mean
-from keylane.plan.bounds import ceiling, floor, useful_lanes
+from keylane.measure.balance import cv, least_cv, max_over_mean, useful_lanes
+from keylane.plan.bounds import ceiling, floor
 
 KEYS = [[1] * 5, [4, 3, 3], [9, 1, 1, 1], [5, 5, 5, 5, 5], [3, 3, 2, 2, 2], [7], [6, 5, 4, 3, 2, 1]]
 

@@ -65,7 +65,7 @@ def test_an_empty_history_says_nothing() -> None:
     assert set(found.unchecked) == set(RULES)
 
 
-def test_an_offset_may_be_read_again_where_that_is_said() -> None:
+def test_an_offset_may_be_read_again_where_rereads_are_allowed() -> None:
     history = [sent(1, 2), read(1, 2), read(1, 2)]
     assert broken(*history) == {"duplicated": 2}
     assert broken(*history, settings=REREADS) == {}
@@ -194,6 +194,6 @@ def test_keys_are_shown_as_text_or_hex(key: bytes | None, shown: str) -> None:
     assert shown_key(key) == shown
 
 
-def test_a_running_maximum_begins_anew_with_each_group() -> None:
+def test_a_running_maximum_restarts_with_each_group() -> None:
     values, first = np.array([3, 1, 5, 2, -4, 0]), np.array([True, False, False, True, True, False])
     assert running_max(values, first).tolist() == [3, 3, 5, 2, -4, 0]

@@ -366,9 +366,7 @@ def test_the_lanes_of_records_without_a_key_are_recomputed(contract: Make, tmp_p
     assert verify(str(source), str(target), agreed).verdict.counts["misrouted"] == 1
 
 
-def test_a_source_that_was_made_anew_is_refused(
-    made: tuple[Path, Path, Contract], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recreated_source_is_refused(made: tuple[Path, Path, Contract], monkeypatch: pytest.MonkeyPatch) -> None:
     from keylane.systems.files.endpoint import FilesEndpoint
 
     source, target, agreed = made

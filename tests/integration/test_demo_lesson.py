@@ -74,7 +74,7 @@ def topics_and_groups(broker: Cluster) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["formula", "murmur2"])
-def test_the_figures_are_those_of_lanes_reckoned_by_other_means(lesson: LessonDocument, name: str) -> None:
+def test_the_figures_are_those_of_lanes_computed_by_other_means(lesson: LessonDocument, name: str) -> None:
     (found,) = (trial for trial in lesson.trials if trial.name == name)
     cells = updates(np.random.default_rng(2026), Traffic())["cell"].to_pylist()
     wanted = Counter(INDEPENDENT[name](cell, 60) for cell in cells)
@@ -122,7 +122,7 @@ def test_the_document_is_valid(lesson: LessonDocument) -> None:
     ],
     ids=["kept with something broken", "unknown", "no trials", "no cells", "no lanes", "another resolution"],
 )
-def test_a_document_that_says_something_else_is_not_valid(lesson: LessonDocument, change: dict[str, Any]) -> None:
+def test_a_document_with_other_values_is_not_valid(lesson: LessonDocument, change: dict[str, Any]) -> None:
     assert not validator().is_valid({**lesson.as_json(), **change})
 
 
@@ -185,7 +185,7 @@ def test_records_that_the_broker_refuses_are_errors(broker: Cluster, topic: Call
     assert "too large" in (sent.first_error or "")
 
 
-def test_a_cluster_that_does_not_answer_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_answer_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keylane.systems.kafka.cluster.ANSWER_SECONDS", 1.0)
     with pytest.raises(BrokerError, match=r"no broker answers at 127\.0\.0\.1:1"):
         run_lesson(kafka_access("127.0.0.1:1"), LessonSettings("x"), lambda _: None, own=False)

@@ -297,7 +297,7 @@ def test_a_position_that_is_spelled_is_kept(
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
-def test_a_broker_that_is_not_there_is_said(
+def test_a_broker_that_is_not_there_is_reported(
     written: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, *, exactly_once: bool
 ) -> None:
     short: dict[str, Any] = {"max.block.ms": "2000", "delivery.timeout.ms": "2000", "request.timeout.ms": "1000"}

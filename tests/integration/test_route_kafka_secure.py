@@ -164,7 +164,7 @@ def test_a_route_that_logs_in_leaves_no_trace_of_its_password(
 
 @pytest.mark.faults
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_wrong_password_of_the_other_commands_is_said_and_not_shown(
+def test_a_wrong_password_of_the_other_commands_is_reported_and_not_shown(
     guarded: Cluster, tmp_path: Path, name: str
 ) -> None:
     keylane(tmp_path, guarded, "--no-such-option").communicate(timeout=60)
@@ -180,7 +180,7 @@ def test_twin_a_secret_that_is_written_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
-def test_a_wrong_password_is_said_and_not_shown(guarded: Cluster, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported_and_not_shown(guarded: Cluster, tmp_path: Path) -> None:
     process = keylane(tmp_path, guarded, KAFKA_PASSWORD="canary-4711")
     out, err = process.communicate(timeout=120)
     assert process.returncode == 1
@@ -189,7 +189,7 @@ def test_a_wrong_password_is_said_and_not_shown(guarded: Cluster, tmp_path: Path
 
 
 @pytest.mark.faults
-def test_a_wrong_authority_is_said(guarded: Cluster, tmp_path: Path) -> None:
+def test_a_wrong_authority_is_reported(guarded: Cluster, tmp_path: Path) -> None:
     other = guarded.folder / "tls" / "other-ca.pem"
     process = keylane(tmp_path, guarded, "--kafka", f"ssl.ca.location={other}", KAFKA_PASSWORD="x")
     _, err = process.communicate(timeout=120)

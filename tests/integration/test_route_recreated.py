@@ -72,7 +72,7 @@ def between(broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp
     return Between(broker, spark, tmp_path, source, target)
 
 
-def test_a_source_that_was_made_anew_is_refused(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recreated_source_is_refused(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = between.base / "out"
     assert between.route().counts.in_ == between.route(str(folder)).counts.in_ == 50
     head = json.loads((between.base / "state/_keylane/head.json").read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def test_a_source_that_was_made_anew_is_refused(between: Between, monkeypatch: p
 @pytest.mark.parametrize(
     "which", ["target", *(pytest.param(one, marks=pytest.mark.faults) for one in ("dead", "gone"))]
 )
-def test_a_target_that_was_made_anew_is_refused(between: Between, which: str) -> None:
+def test_a_recreated_target_is_refused(between: Between, which: str) -> None:
     between.route()
     topic = between.target if which == "target" else f"{between.target}.dlq"
     if which == "gone":
@@ -110,7 +110,7 @@ def test_a_target_that_was_made_anew_is_refused(between: Between, which: str) ->
 
 @pytest.mark.faults
 @pytest.mark.parametrize(("what", "to"), [("source", ""), ("source", "folder"), ("target", "")])
-def test_a_topic_that_is_made_anew_while_it_is_followed(between: Between, what: str, to: str) -> None:
+def test_a_topic_recreated_while_it_is_followed_is_refused(between: Between, what: str, to: str) -> None:
     """After Spark has read from the first, and before anything of the batch is committed."""
     into = str(between.base / "out") if to else ""
     between.route(into)

@@ -290,7 +290,7 @@ def test_records_whose_commit_is_on_its_way_are_waited_for(topics: Topics) -> No
 
 
 @pytest.mark.faults
-def test_an_open_transaction_is_said_and_not_waited_for(topics: Topics) -> None:
+def test_an_open_transaction_is_reported_and_not_waited_for(topics: Topics) -> None:
     topics.write(topics.fill(rows_of(120)))
     held = Producer({**librdkafka_settings(topics.broker), "transactional.id": f"{topics.target}-held"})
     held.init_transactions(30)
@@ -375,7 +375,7 @@ def test_a_full_target_of_an_empty_source_is_invented(
 
 
 @pytest.mark.faults
-def test_what_a_source_has_forgotten_is_said_and_not_invented(topics: Topics) -> None:
+def test_expired_records_of_a_source_are_reported_and_not_invented(topics: Topics) -> None:
     messages = topics.fill(rows_of(300))
     topics.write(messages)
     topics.forget(topics.source, 0, 50)
@@ -644,7 +644,7 @@ def test_a_connection_stays_behind_when_a_reader_is_sent_away(topics: Topics) ->
 
 
 @pytest.mark.faults
-def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
+def test_a_range_ends_where_it_was_set_to(topics: Topics) -> None:
     """Also in the middle of what is there, and where its end is in a gap."""
     topics.write(topics.fill(rows_of(200)), at_once=20)
     reader, size = TopicReader(kafka_access(topics.broker.bootstrap)), topics.size(topics.target, 1)
@@ -660,7 +660,7 @@ def test_a_stretch_ends_where_it_was_said_to(topics: Topics) -> None:
     assert len(whole) < size / 2
 
 
-def test_missing_topics_and_brokers_are_told_in_time(
+def test_missing_topics_and_brokers_are_reported_in_time(
     topics: Topics, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "PAUSES", (0.1,))

@@ -71,7 +71,7 @@ def _reordered(document: dict[str, Any]) -> None:
         pytest.param(lambda document: document["document"].update(new=None), id="a field more"),
     ],
 )
-def test_a_change_is_told(
+def test_a_change_is_reported(
     change: Callable[[dict[str, Any]], None], printed: dict[str, Any], rewriting: Rewriting
 ) -> None:
     with rewriting():

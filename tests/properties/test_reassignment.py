@@ -162,7 +162,7 @@ def test_every_promise_holds_on_large_clusters(size: int, lanes: int, racks: int
 
 
 @given(layout=small_layouts(("a", "b")))
-def test_what_is_mended_is_in_balance_and_asks_for_nothing_more(layout: Layout) -> None:
+def test_what_is_fixed_is_in_balance_and_asks_for_nothing_more(layout: Layout) -> None:
     assert reassignment(Layout(layout.brokers, reassignment(layout).after)).moves == ()
 
 

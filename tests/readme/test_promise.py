@@ -57,7 +57,7 @@ def test_every_claim_is_what_was_recorded(root: Path) -> None:
     assert unclaimed(root, recorded(root)) == []
 
 
-def test_twin_a_figure_that_was_recorded_anew_and_not_claimed_is_noticed(root: Path) -> None:
+def test_twin_a_figure_that_was_recorded_again_and_not_claimed_is_noticed(root: Path) -> None:
     for name, value in recorded(root).items():
         if name.endswith(("does the work of", "on the second half", "on what it was fitted on")):
             assert unclaimed(root, {**recorded(root), name: value + 1})

@@ -70,7 +70,7 @@ def test_killed_between_the_logs_of_spark(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.faults
-def test_killed_before_and_after_a_batch_has_happened(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_kill_before_and_after_a_batch_is_committed(spark: SparkSession, tmp_path: Path) -> None:
     source, target, other = tmp_path / "in", tmp_path / "out", tmp_path / "other"
     write_files(source, range(6))
     undisturbed(spark, source, other)

@@ -172,7 +172,7 @@ def test_reserved_and_missing_columns(spark: SparkSession, tmp_path: Path) -> No
             route(contract(), str(tmp_path / name), str(tmp_path / f"{name}-out"), spark=spark)
 
 
-def test_a_file_that_is_not_what_it_says_stops_the_route_until_it_is_mended(
+def test_a_file_that_is_not_of_its_format_stops_the_route_until_it_is_fixed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     source, target = tmp_path / "in", tmp_path / "out"

@@ -28,12 +28,12 @@ def said(spark: SparkSession, master: str | None = None, **conf: str) -> list[st
     return told
 
 
-def test_nothing_is_said_of_one_that_lacks_nothing(spark: SparkSession) -> None:
+def test_a_session_that_lacks_nothing_gets_no_warning(spark: SparkSession) -> None:
     assert said(spark) == []
     assert said(spark, str(spark.sparkContext.master), spark__sql__session__timeZone="UTC") == []
 
 
-def test_its_time_zone_is_said_and_left(spark: SparkSession, tmp_path: Path) -> None:
+def test_another_time_zone_is_reported_and_left(spark: SparkSession, tmp_path: Path) -> None:
     write_files(tmp_path / "in", range(1))
     theirs = spark.newSession()
     theirs.conf.set(ZONE, "Asia/Kolkata")
@@ -63,20 +63,20 @@ def test_a_schema_that_is_none(spark: SparkSession, tmp_path: Path, schema: str)
         route(contract(), str(tmp_path / "in.csv"), str(tmp_path / "o"), options=Options(schema=schema), spark=spark)
 
 
-def test_its_python_is_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_python_is_reported(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/elsewhere/python")
     (told,) = said(spark)
     assert "'/elsewhere/python'" in told
     assert sys.executable in told
 
 
-def test_options_that_come_too_late_are_said(spark: SparkSession) -> None:
+def test_options_that_come_too_late_are_reported(spark: SparkSession) -> None:
     master, memory = said(spark, "spark://elsewhere:1", spark__executor__memory="4g")
     assert "spark://elsewhere:1" in master
     assert "spark.executor.memory=4g" in memory
 
 
-def test_options_against_what_the_records_need_are_said(spark: SparkSession) -> None:
+def test_options_against_what_the_records_need_are_reported(spark: SparkSession) -> None:
     (note,) = said(spark, spark__sql__adaptive__enabled="true")
     assert "spark.sql.adaptive.enabled=true" in note
     own = session_beside(spark, None, {"spark.sql.files.maxPartitionBytes": "12345"})
@@ -123,7 +123,7 @@ def test_a_file_that_has_changed_since_is_refused(spark: SparkSession, tmp_path:
     assert "f001" not in str(caught.value), "one that is gone has done its work"
 
 
-def test_files_of_one_age_in_two_batches_are_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_one_age_in_two_batches_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "in"
     write_files(source, range(16), rows=2, nulls=False)
     for path in source.iterdir():

@@ -164,7 +164,7 @@ def test_columns_that_no_placement_looks_at_may_be_there_twice(spark: SparkSessi
     assert route(frame, Case({}, of(["a"])).contract).collect()[0][:3] == ("a", 1, 2)
 
 
-def test_names_that_differ_by_case_are_told_apart_where_spark_does(spark: SparkSession) -> None:
+def test_names_that_differ_by_case_are_distinguished_where_spark_does(spark: SparkSession) -> None:
     contract = Case({}, of(["a"])).contract
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:

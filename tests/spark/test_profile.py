@@ -88,7 +88,7 @@ def test_a_key_of_several_fields_keeps_their_types(spark: SparkSession, tmp_path
     assert [str(field.type) for field in found.keys.schema] == ["string", "int64"]
 
 
-def test_records_without_a_key_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+def test_records_without_a_key_are_distinguished(spark: SparkSession, tmp_path: Path) -> None:
     keys = ["a", None, "", "a", None]
     write(tmp_path / "a.parquet", [{"k": key, "other": 1} for key in keys])
     (tmp_path / "b.jsonl").write_text('{"k": "a"}\nbroken\n{"k": null}\n{"other": 1}\n{"k": ""}\n\n')
@@ -109,7 +109,7 @@ def test_a_value_that_is_no_key_of_the_encoding_is_malformed(spark: SparkSession
     assert (found.records.tolist(), found.without_key.malformed, found.without_key.null) == ([2], 1, 1)
 
 
-def test_records_without_a_time_count_for_their_key_in_the_first_window_and_are_told(
+def test_records_without_a_time_count_for_their_key_in_the_first_window_and_are_reported(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = records(40)

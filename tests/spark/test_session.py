@@ -55,7 +55,7 @@ def test_nothing_is_missing_in_it(spark: SparkSession) -> None:
     assert missing_in(spark) == []
 
 
-def test_what_is_missing_in_another_is_said_and_not_changed(
+def test_what_is_missing_in_another_is_reported_and_not_changed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = spark.newSession()
@@ -105,7 +105,7 @@ def test_a_spark_that_does_not_start_is_one_line() -> None:
     assert "local[no]" in last
 
 
-def test_another_version_of_spark_is_said(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_spark_is_reported(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "TRIED", ("9.9.",))
     (note,) = missing_in(spark)
     assert spark.version in note
@@ -163,7 +163,7 @@ def test_spark_makes_a_secret_by_itself_only_where_it_is_one_process(target: str
     assert ("spark.authenticate" in session._settings(target, {})) == is_one
 
 
-def test_a_user_id_without_a_name_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_id_without_a_name_gets_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     session._check_user_name()
     monkeypatch.setattr(os, "geteuid", lambda: 4_000_000)
     with pytest.raises(SparkError, match=r"got 4000000; hint: add it to /etc/passwd"):

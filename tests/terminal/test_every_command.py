@@ -158,7 +158,7 @@ def test_every_command_at_every_moment(name: str, folder: Path, start: float, re
 
 @pytest.mark.faults
 @pytest.mark.parametrize("name", [name for name, call in CALLS.items() if call.follows])
-def test_a_command_that_follows_says_so_and_ends_in_order(name: str, folder: Path) -> None:
+def test_a_command_that_follows_reports_it_and_ends_in_order(name: str, folder: Path) -> None:
     call, out = CALLS[name], folder / f"out{next(_numbers)}"
     out.mkdir()
     seen = on_a_terminal(*KEYLANE, *call.arguments(folder, out), interrupt_on="Ctrl-C ends it", cwd=out, timeout=200)

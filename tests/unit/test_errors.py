@@ -86,7 +86,7 @@ def test_an_unknown_name_lists_what_there_is() -> None:
     assert str(error) == "unknown hash: got 'crc'; allowed: crc32, md5; hint: did you mean 'crc32'?"
 
 
-def test_a_missing_extra_says_the_line_that_mends_it() -> None:
+def test_a_missing_extra_says_the_line_that_fixes_it() -> None:
     assert "pip install 'keylane[kafka]'" in str(MissingExtraError.named("kafka", "confluent-kafka"))
 
 

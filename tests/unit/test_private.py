@@ -183,7 +183,7 @@ def test_compiled_classes_are_kept(home: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "one bit", "another jar"])
-def test_a_jar_that_is_not_what_was_compiled_is_compiled_anew(home: Path, damage: str) -> None:
+def test_a_jar_that_is_not_what_was_compiled_is_compiled_again(home: Path, damage: str) -> None:
     jar = compiled(home / "java", "keylane-0123", lambda: CLASSES)
     whole = jar.read_bytes()
     other = compiled(home / "other", "keylane-0123", lambda: {"keylane/A.class": b"planted"}).read_bytes()

@@ -46,7 +46,7 @@ def test_a_city_has_its_lane(lat: float, lng: float, cell: str, lane: int) -> No
     assert derived(lat, lng) == (cell, lane)
 
 
-def test_the_table_tells_ancestors_from_coarse_cells() -> None:
+def test_the_table_distinguishes_ancestors_from_coarse_cells() -> None:
     differ = [
         city for city, lat, lng, cell, _ in CITIES if h3.latlng_to_cell(lat, lng, 3) != h3.cell_to_parent(cell, 3)
     ]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from keylane.documents.brokers import BrokerLoad, BrokersFiles, BrokersPlan, BrokerSpread
     from keylane.systems.kafka.reassign import Applied
 
-#: How often a line is said where nobody watches.
+#: How often a line is printed where there is no terminal.
 LINE_SECONDS: Final = 10.0
 #: How long throttles may take to be removed after an interrupt; a second one ends the command at once.
 WAY_OUT_SECONDS: Final = 600.0
@@ -367,13 +367,17 @@ WRONG = {
 
 def _findings(found: LayoutFigures, limit: int, busy: int, done: Applied | None) -> list[str]:
     """What is wrong, in words."""
-    said = [
+    wrong = [
         _uneven(name, one) for name, one in (("replicas", found.replicas), ("leaders", found.leaders)) if not one.even
     ]
-    said += [text.format(plural(getattr(found, name), "lane")) for name, text in WRONG.items() if getattr(found, name)]
-    said += [f"broker {broker} has more than {count(limit)} replicas" for broker in found.over_limit]
-    said += [f"a reassignment of {plural(busy, 'lane')} is under way; a plan is made when that is done"] if busy else []
-    return said + ([f"{plural(done.not_elected, 'preferred leader')} not elected"] if done and done.not_elected else [])
+    wrong += [text.format(plural(getattr(found, name), "lane")) for name, text in WRONG.items() if getattr(found, name)]
+    wrong += [f"broker {broker} has more than {count(limit)} replicas" for broker in found.over_limit]
+    wrong += (
+        [f"a reassignment of {plural(busy, 'lane')} is under way; a plan is made when that is done"] if busy else []
+    )
+    return wrong + (
+        [f"{plural(done.not_elected, 'preferred leader')} not elected"] if done and done.not_elected else []
+    )
 
 
 def _uneven(name: str, one: Evenness) -> str:

@@ -221,7 +221,7 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(_plain(value))
 
 
-# Files that a command writes beside its result: never over another unasked, which is said before the work.
+# Files that a command writes beside its result: never over another unasked, which is refused before the work.
 
 
 def check_apart(*paths: str | None, inputs: Iterable[str | Path | None] = ()) -> None:

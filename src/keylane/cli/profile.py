@@ -148,7 +148,7 @@ def shown_name(name: str) -> str:
 
 def _refuse_reading(options: Arguments) -> None:
     """A profile is counted already: what says how to count would be of no effect."""
-    said = {
+    given = {
         name: shown_name(name)
         for name in (
             "keys",
@@ -168,9 +168,9 @@ def _refuse_reading(options: Arguments) -> None:
         )
         if options[name]
     }
-    if said:
-        lanes = click.get_current_context().command.name == "plan" and "lane" in said and options["lane"].isdigit()
-        hint = f"did you mean --lanes {options['lane']}?" if lanes else f"leave out {', '.join(said.values())}"
+    if given:
+        lanes = click.get_current_context().command.name == "plan" and "lane" in given and options["lane"].isdigit()
+        hint = f"did you mean --lanes {options['lane']}?" if lanes else f"leave out {', '.join(given.values())}"
         raise click.UsageError(f"SRC is a profile, and counted already; hint: {hint}")
 
 

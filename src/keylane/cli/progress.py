@@ -57,7 +57,7 @@ class StatusLine:
 
 
 def working(what: str) -> None:
-    """Say what is being done, and for how long, until something else is said."""
+    """Show what is being done, and for how long, until something else is shown."""
     terminal.line.begin(lambda seconds: f"{what}, {seconds:.0f} s")
 
 

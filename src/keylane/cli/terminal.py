@@ -48,7 +48,7 @@ shown: Final = Shown()
 
 def _ask(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     def asked(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        # Not the default: `keylane --quiet route` was said before `route` had its say.
+        # Not the default: `keylane --quiet route` sets it before the options of `route` are read.
         if context.get_parameter_source(parameter.name or "") is not click.core.ParameterSource.DEFAULT:
             setattr(shown, name, value)
 
@@ -162,7 +162,7 @@ class LiveLine:
             self.step_aside()
 
     def stop(self) -> None:
-        """Draw nothing any more, whatever is said; takes no lock, because it is called from a signal handler."""
+        """Draw nothing any more, whatever is reported; takes no lock, because it is called from a signal handler."""
         self._stopped = True
 
     def step_aside(self) -> None:

@@ -209,8 +209,8 @@ def _copies(document: GeoTableDocument, held: GeoFigures) -> list[str]:
 
 def _worked(document: GeoTableDocument, held: GeoFigures) -> list[str]:
     alike = document.lanes / max(held.work, 1.0)
-    said = f"{count(document.lanes)} lanes do the work of {alike:.1f}"
-    return [f"{alike:.1f} lanes", f"{said}: the fullest has {times(held.work)} the mean load to do"]
+    work = f"{count(document.lanes)} lanes do the work of {alike:.1f}"
+    return [f"{alike:.1f} lanes", f"{work}: the fullest has {times(held.work)} the mean load to do"]
 
 
 def _table_sub(document: GeoTableDocument) -> str:
@@ -223,9 +223,9 @@ def _table_sub(document: GeoTableDocument) -> str:
 
 def _how(document: GeoTableDocument) -> list[str]:
     """What the figures are of."""
-    said = words("geo")
-    scored = said["held_out"] if document.balance.held_out else said["fitted"]
-    return [scored, *((said["copies"], said["work"], said["round"]) if _for_matching(document) else ())]
+    texts = words("geo")
+    scored = texts["held_out"] if document.balance.held_out else texts["fitted"]
+    return [scored, *((texts["copies"], texts["work"], texts["round"]) if _for_matching(document) else ())]
 
 
 def _maybe(value: float | None) -> str:
@@ -254,8 +254,8 @@ def _beside(document: GeoTableDocument) -> Markup:
 
 def _strategy(one: GeoBeside, most: float, *, chosen: bool, matching: bool) -> Markup:
     named = join(tag("b", one.strategy), tag("span", "this table", class_="badge")) if chosen else one.strategy
-    said = f"total work {times(one.work)}" if matching else f"CV {spread(one.cv)}"
-    drawn = bar((one.work if matching else one.cv) / most, said, kind="after" if chosen else "heat")
+    label = f"total work {times(one.work)}" if matching else f"CV {spread(one.cv)}"
+    drawn = bar((one.work if matching else one.cv) / most, label, kind="after" if chosen else "heat")
     costs = (
         tag("td", f"{one.copies:.2f}", class_="n bad" if one.copies > COSTLY_COPIES else "n"),
         tag("td", times(one.work), class_="n"),
@@ -367,14 +367,14 @@ def _fullest(document: MatchDocument) -> list[str]:
 def _how_matched(document: MatchDocument) -> list[str]:
     """Counts of the match, each with its meaning."""
     metrics = document.metrics
-    said = (
+    counts = (
         (metrics.ghosts_dropped, "ghosts"),
         (metrics.tombstones, "tombstones"),
         (metrics.late_pings, "late_pings"),
         (metrics.pending, "pending"),
     )
     found = words("matched")
-    return [found["method"], *(found[name].format(number=count(number)) for number, name in said if number)]
+    return [found["method"], *(found[name].format(number=count(number)) for number, name in counts if number)]
 
 
 #: Parts of the radius that tell how far the nearest driver was, and seconds that tell how long one took to come.

@@ -332,7 +332,7 @@ def _add(node: Node, shown: Node) -> None:
 def _cells(
     order: list[int], nodes: dict[int, Node], outlines: dict[int, list[tuple[float, float]]]
 ) -> dict[str, object]:
-    """Columns: what can be said of each cell in a few characters."""
+    """Columns: the facts of each cell that take a few characters."""
     shown = [nodes[cell] for cell in order]
     top = [_top(node) for node in shown]
     units = _units()

@@ -380,12 +380,12 @@ def _profile_top(document: ProfileDocument) -> Markup:
     without = document.without_key.null + document.without_key.empty + document.without_key.malformed
     mixed = writers is not None and writers.verdict == "mixed"
     headline: list[Child] = [_hot_headline(hot) if hot else keys_verdict(document)]
-    said = hot.verdict if hot and hot.lanes else None
+    cause = hot.verdict if hot and hot.lanes else None
     if writers is not None and mixed:
         who, _, rest = writers_text(writers).partition(" place ")
         headline = [tag("em", who, class_="before"), f" place {rest}"]
-        said = None if said is None else said.partition(" The stream has more than one writer")[0]
-    verdict = tag("p", sentence(said), class_="sub") if said else None
+        cause = None if cause is None else cause.partition(" The stream has more than one writer")[0]
+    verdict = tag("p", sentence(cause), class_="sub") if cause else None
     heaviest = document.heavy[0].share
     return join(
         tag("h1", *headline),
@@ -401,7 +401,7 @@ def _profile_top(document: ProfileDocument) -> Markup:
 
 
 def _hot_headline(hot: Hot) -> str:
-    """The fullest of the lanes above the mean and its cause; without one, what is said instead."""
+    """The fullest of the lanes above the mean and its cause; without one, the sentence instead."""
     if not hot.lanes:
         return sentence(hot.verdict)
     first, more = hot.lanes[0], sum(one.alarm for one in hot.lanes[1:])
@@ -418,8 +418,8 @@ def _prints(document: PlanDocument) -> list[tuple[str, str]]:
 
 def _how(how: dict[str, str], notes: list[str], prints: list[tuple[str, str]]) -> Markup:
     """How figures were obtained: in the document's words, then in the page's own; then the fingerprints."""
-    said = {**{_capital(named("figures", name)): sentence(text) for name, text in how.items()}, **words("own")}
-    items = [join(tag("dt", title), tag("dd", text)) for title, text in said.items()]
+    texts = {**{_capital(named("figures", name)): sentence(text) for name, text in how.items()}, **words("own")}
+    items = [join(tag("dt", title), tag("dd", text)) for title, text in texts.items()]
     rows = [join(tag("dt", title), tag("dd", tag("code", value))) for title, value in prints if value]
     listed = bullets([sentence(note) for note in notes])
     return section(

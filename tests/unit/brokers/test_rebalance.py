@@ -65,7 +65,7 @@ def test_a_replication_factor_of_all_brokers_cannot_be_uneven_and_moves_nothing(
     assert reassignment(layout(*(lane(p, *(1, 2, 3)) for p in range(4)), brokers=3)).copies == 0
 
 
-def test_what_cannot_be_mended_is_brought_as_near_as_it_can_be() -> None:
+def test_what_cannot_be_fixed_is_brought_as_near_as_possible() -> None:
     """Two racks, and every lane on both: the one broker of rack b keeps a copy of each."""
     found = layout(*(lane(p, 1, 2) for p in range(6)), racks=("a", "b", "a"))
     change = reassignment(found)

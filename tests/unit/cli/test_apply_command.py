@@ -114,7 +114,7 @@ def test_with_yes_the_contract_is_in_its_place_and_a_second_time_nothing_is_left
     assert sorted(path.name for path in today.parent.iterdir()) == ["day.profile", "plan.json", "today.yaml"]
 
 
-def test_people_are_told_what_only_they_can_do(run: Run, saved: Path) -> None:
+def test_steps_that_only_people_can_do_are_listed(run: Run, saved: Path) -> None:
     steps = {one["who"]: one for one in applied(run, saved)[1]["by_hand"]}
     assert set(steps) >= {"producers", "consumers", "afterwards"}
     assert "KeyedProducer(Router(" in steps["producers"]["commands"][-1]
@@ -260,7 +260,7 @@ def test_streams_that_are_missing_are_created_and_those_that_are_there_are_check
     assert [one["action"] for one in applied(run, plan, "--yes")[1]["streams"]] == ["in-place", "in-place"]
 
 
-def test_a_topic_that_was_made_anew_or_has_grown_is_noticed(
+def test_a_topic_that_was_recreated_or_has_grown_is_noticed(
     run: Run, of_topic: Path, today: Path, cluster: type[Cluster]
 ) -> None:
     cluster.ids = {"payments": "second"}

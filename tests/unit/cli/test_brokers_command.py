@@ -141,7 +141,7 @@ def test_the_way_back_of_another_plan_is_not_overwritten(cluster: Admin, run: Ru
     assert (tmp_path / "r.rollback.json").read_text() == kept
 
 
-def test_apply_writes_the_files_and_mends_the_cluster(cluster: Admin, run: Run, tmp_path: Path) -> None:
+def test_apply_writes_the_files_and_fixes_the_cluster(cluster: Admin, run: Run, tmp_path: Path) -> None:
     code, out, _ = run("brokers", ADDRESS, "--apply", "--yes", "-o", "json")
     document = valid(out)
     assert (code, document["ok"], document["applied"]["not_elected"]) == (0, True, 0)
@@ -372,7 +372,7 @@ def test_a_throttle_is_bytes_a_second(text: str, rate: int | None) -> None:
     ],
     ids=str,
 )
-def test_a_document_that_says_something_else_is_not_valid(change: dict[str, Any], cluster: Admin, run: Run) -> None:
+def test_a_document_with_other_values_is_not_valid(change: dict[str, Any], cluster: Admin, run: Run) -> None:
     document = valid(run("brokers", ADDRESS, "-o", "json")[1])
     schema = json.loads(files("keylane").joinpath("schemas", "brokers.json").read_text("utf-8"))
     assert not Draft202012Validator(schema).is_valid({**document, **change})

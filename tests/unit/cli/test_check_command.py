@@ -110,7 +110,7 @@ def test_keys_in_several_lanes_are_shown_with_them(run: Run, tmp_path: Path) -> 
     assert "merchant-" not in out
 
 
-def test_hot_keys_that_differ_are_told_in_words(run: Run, contract_file: ContractFile) -> None:
+def test_hot_keys_that_differ_are_reported_in_words(run: Run, contract_file: ContractFile) -> None:
     tier = {"keys": ["a"], "tier": {"stream": "vip", "lanes": 16}}
     pins = {"keys": ["b", "c", "d", "e"], "pin": {"lanes": [1, 2, 3, 4]}}
     one, other = contract_file("one.yaml", hot_keys=[tier, pins]), contract_file("other.yaml")
@@ -326,7 +326,7 @@ def test_live_lanes_must_be_told_for_data(run: Run, contract_file: ContractFile,
     assert checked(run, live, "--data", data_file("a.parquet"), "-n", 15)[0] == 0
 
 
-def test_a_column_the_contract_needs_and_the_data_lacks_is_said(
+def test_a_column_the_contract_needs_and_the_data_lacks_is_reported(
     run: Run, contract_file: ContractFile, data_file: DataFile
 ) -> None:
     code, _, err = run("check", contract_file(key={"fields": ["kk"]}), "--data", data_file("a.parquet"))

@@ -364,7 +364,7 @@ def test_a_lane_count_that_contradicts_the_contract_is_refused(run: Run, contrac
         ),
     ],
 )
-def test_a_value_the_contract_cannot_hold_is_said_and_never_shown_as_another_key(
+def test_a_value_the_contract_cannot_hold_is_reported_and_never_shown_as_another_key(
     key: dict[str, Any], arguments: list[str], run: Run, contract_file: ContractFile
 ) -> None:
     """Either the command refuses, or it says that the record has no lane; the null key's lanes are no answer."""

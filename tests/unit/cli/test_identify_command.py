@@ -104,7 +104,7 @@ def test_lanes_come_from_the_names_of_folders(run: Run, tmp_path: Path, data_fil
         pytest.param(["-k", "k", "-l", "lane"], 2, "missing argument DATA", id="no data"),
     ],
 )
-def test_what_cannot_be_answered_is_said_on_stderr(
+def test_what_cannot_be_answered_is_reported_on_stderr(
     arguments: list[object], code: int, message: str, run: Run, data_file: DataFile
 ) -> None:
     data = data_file("a.parquet")

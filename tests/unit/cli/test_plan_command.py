@@ -373,7 +373,7 @@ def pings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_six_cells_on_sixty_lanes_are_told_what_is_possible(run: Run, pings: Path) -> None:
+def test_a_table_of_six_cells_on_sixty_lanes_states_what_is_possible(run: Run, pings: Path) -> None:
     code, found = answer(run, pings, "--lanes", 60)
     schema = json.loads((files("keylane") / "schemas" / "plan.json").read_text(encoding="utf-8"))
     assert (code, list(Draft202012Validator(schema).iter_errors(found))) == (0, [])

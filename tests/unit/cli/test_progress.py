@@ -96,7 +96,7 @@ def test_twin_a_context_without_its_java_fails_whoever_asks_it() -> None:
         SparkContext.statusTracker(object.__new__(SparkContext))
 
 
-def test_a_spark_that_starts_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_that_starts_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     with session._being_started():
         assert SparkProgress("profile")(3.4) == "profile: starting Spark (first time: up to 20 s), 3 s"

@@ -170,7 +170,7 @@ def test_a_stop_is_an_interruption_unless_it_is_how_it_ends(
     ],
     ids=str,
 )
-def test_a_document_that_says_something_else_is_not_valid(
+def test_a_document_with_other_values_is_not_valid(
     contract_file: ContractFile, routed: Routed, change: dict[str, Any]
 ) -> None:
     document = as_json(as_result(routed, load_contract(contract_file()), 1.0, follow=False).document)

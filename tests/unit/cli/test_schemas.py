@@ -330,7 +330,7 @@ def test_a_document_with_a_missing_field_is_not_valid(
         pytest.param("verify", {"unproven": [{"rule": "luck", "records": 1, "why": "", "hint": None}]}, id="no rule"),
     ],
 )
-def test_a_document_that_says_something_else_is_not_valid(
+def test_a_document_with_other_values_is_not_valid(
     command: str, change: dict[str, Any], document: Callable[[str], Any]
 ) -> None:
     assert not validator(command).is_valid({**document(command), **change})

@@ -309,7 +309,7 @@ def test_a_window_added_gives_up_order_across_windows(contract: Callable[..., Co
         pytest.param("partitioner: librdkafka-random", "none", id="a client that ignores keys"),
     ],
 )
-def test_a_weaker_order_scope_is_said_and_so_is_getting_it_back(
+def test_a_weaker_order_scope_is_reported_and_so_is_getting_it_back(
     new: str, scope: str, contract: Callable[..., Contract]
 ) -> None:
     there = only(evolve(contract(), contract(new)).of("changes-order-scope"))

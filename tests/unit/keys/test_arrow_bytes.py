@@ -81,5 +81,5 @@ def test_rows_become_binary_with_their_nulls() -> None:
     assert built.to_pylist() == [b"\x00\x01", None, b"\x04\x05"]
 
 
-def test_nulls_are_told() -> None:
+def test_nulls_are_reported() -> None:
     assert nulls_of(TEXT).tolist() == [False, True, False]

@@ -183,7 +183,7 @@ def test_an_expectation_is_broken_or_kept(
     assert [expectation.findall(text) for text in found] == ([[broken]] if broken else [])
 
 
-def test_every_broken_expectation_is_said_at_once(contract: Make, batch: Batch) -> None:
+def test_every_broken_expectation_is_reported_at_once(contract: Make, batch: Batch) -> None:
     expect = {"max_over_mean": 1, "max_key_share": 0.1, "min_distinct_keys": 100, "max_null_share": 0}
     rows = batch([*TENTHS, None], [0] * 20_001)
     wheres = [f.where for f in keeps(Router(contract(**FOUR, expect=expect)), [rows])[1]]

@@ -140,7 +140,7 @@ def test_of_three_that_all_differ_no_one_is_odd(contract: Make) -> None:
     assert "odd" not in finding.message
 
 
-def test_every_difference_is_said_at_once(contract: Make) -> None:
+def test_every_difference_is_reported_at_once(contract: Make) -> None:
     other = contract(lanes=32, partitioner="sarama-reference", key={"fields": ["k"], "encoding": "int64be"})
     wheres = [finding.where for finding in compare_contracts({"a": contract(), "b": other})]
     assert wheres == ["spec.lanes", "spec.partitioner", "spec.key", "spec.key.on_null"]

@@ -57,7 +57,7 @@ def test_the_shares_of_a_mixture_are_recovered(truth: list[float], lanes: int) -
 
 
 @pytest.mark.parametrize("truth", [[0.95, 0.05, 0.0], [0.5, 0.5, 0.0]], ids=["95 to 5", "even"])
-def test_rules_that_agree_on_half_of_the_keys_are_told_apart(truth: list[float]) -> None:
+def test_rules_that_agree_on_half_of_the_keys_are_distinguished(truth: list[float]) -> None:
     one, other = rules(2, 12)
     related = np.where(np.arange(ROWS) % 2 == 0, one, other)
     counts = first_fit_counts([one, related], written([one, related], 12, truth))

@@ -222,7 +222,7 @@ def test_another_sample_taken_for_the_same_records_would_be_noticed(mixed: tuple
         look(records, java, observed=kept // 2)
 
 
-def test_what_identify_found_is_told(mixed: tuple[Any, ...]) -> None:
+def test_what_identify_found_is_reported(mixed: tuple[Any, ...]) -> None:
     records, java, _, observed = mixed
     writers = (Writer("kafka-java", 0.8), Writer("sarama-hash", 0.15), Writer(None, 0.05))
     found = Identification("mixed", writers, N, "given", 1, 1, 0, 0, 1, 0)

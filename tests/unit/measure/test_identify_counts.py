@@ -117,7 +117,7 @@ def test_counts_that_fit_alike_are_not_proven() -> None:
     assert any("does not prove it" in note for note in found.notes)
 
 
-def test_a_pinned_key_is_told_from_a_writer() -> None:
+def test_a_pinned_key_is_distinguished_from_a_writer() -> None:
     """Its rows never fit the rule by chance, so chance must not be taken off the rule's own share."""
     keys = ["hot"] * 9_000 + KEYS[:1_000]
     lanes = [(lane("hot", 12) + 1) % 12] * 9_000 + [lane(key, 12) for key in KEYS[:1_000]]

@@ -104,7 +104,7 @@ NUMBERS = np.arange(2_000) * 7_919 + 100_003
     ],
 )
 @pytest.mark.parametrize("given", [12, None], ids=["given", "proven"])
-def test_whole_numbers_are_told_apart_by_their_bytes(
+def test_whole_numbers_are_distinguished_by_their_bytes(
     kind: pa.DataType, encoding: Any, name: str, given: int | None, lanes_by: Lanes, batch: Batch
 ) -> None:
     keys = pa.array(NUMBERS, kind)
@@ -140,7 +140,7 @@ FRAMED = [b"\0\0\0\0%c" % (i % 3) + b"m-%05d" % i for i in range(1_000)]
         pytest.param([key[5:] for key in FRAMED], "raw behind a registry header", id="without it"),
     ],
 )
-def test_a_registry_header_that_was_hashed_is_told_from_one_that_was_not(
+def test_a_registry_header_that_was_hashed_is_distinguished_from_one_that_was_not(
     hashed: list[bytes], encoding: str, lanes_by: Lanes, batch: Batch
 ) -> None:
     found = identify([batch(FRAMED, lanes_by("kafka-java", hashed, 12, "raw"))], 12)

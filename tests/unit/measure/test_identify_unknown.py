@@ -26,7 +26,7 @@ def randomly(rows: int, lanes: int = 12) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("lanes", [2, 3, 12, 100, 1_000])
-def test_too_few_keys_are_unknown_and_the_number_that_would_do_is_said(
+def test_too_few_keys_are_unknown_and_the_number_that_would_do_is_reported(
     lanes: int, merchants: list[str], lanes_by: Lanes, batch: Batch
 ) -> None:
     needed = keys_needed(lanes)
@@ -74,7 +74,7 @@ def test_keys_that_stand_in_several_lanes_are_said_to(merchants: list[str], batc
 
 
 @pytest.mark.parametrize("rows", [2_000, 100_000], ids=["few", "more than the sample"])
-def test_a_round_robin_of_repeated_keys_is_told_from_a_rule_of_the_key(rows: int, batch: Batch) -> None:
+def test_a_round_robin_of_repeated_keys_is_distinguished_from_a_rule_of_the_key(rows: int, batch: Batch) -> None:
     keys = [f"m-{i % (rows // 2)}" for i in range(rows)]
     found = identify([batch(keys, randomly(rows))], 12)
     assert found.verdict == "unknown"

@@ -62,7 +62,7 @@ def test_a_record_whose_time_spark_cannot_read_is_named() -> None:
     assert "4611686018427387904 milliseconds" in str(found)
 
 
-def test_a_worker_without_keylane_is_told_what_to_do() -> None:
+def test_a_worker_without_keylane_gets_a_hint() -> None:
     found = translated(PySparkException(PYTHON), 0)
     assert isinstance(found, SparkError)
     assert str(found).endswith("docs/how-to/clusters.md")

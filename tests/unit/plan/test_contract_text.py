@@ -119,7 +119,7 @@ def test_keys_of_several_fields_are_pinned_and_not_listed() -> None:
         ([1.5], "utf8", "float"),
     ],
 )
-def test_keys_that_no_contract_can_name_are_said_so(values: list[Any], encoding: Any, wants: str) -> None:
+def test_keys_that_no_contract_can_name_are_refused(values: list[Any], encoding: Any, wants: str) -> None:
     one = Profile(
         "s",
         Key(fields=("k",), encoding=encoding),

@@ -90,7 +90,7 @@ def test_no_change_costs_nothing() -> None:
     assert found.drain.parents == tuple((lane,) for lane in range(12))
 
 
-def test_without_a_contract_today_nothing_is_said() -> None:
+def test_without_a_contract_today_nothing_is_reported() -> None:
     found = cost(None, contract(), [0], [0], [1], counts=(12, 12))
     assert found == Cost(None, None, None, (), (), None, None)
 
@@ -132,7 +132,7 @@ def test_streams_joined_with_it_stay_behind() -> None:
     assert changed(contract(12), contract(12), 12, 12, others=[refunds]).breaks == ()
 
 
-def test_live_lanes_are_reckoned_with_as_counted() -> None:
+def test_live_lanes_are_taken_as_counted() -> None:
     found = changed(contract("live"), contract("live"), 12, 24)
     assert found.expected_keys == 0.5
     assert [change.kind for change in found.changes] == ["moves-keys"]

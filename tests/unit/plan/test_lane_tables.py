@@ -89,7 +89,7 @@ def test_a_held_out_table_has_the_noise_of_both_halves() -> None:
     assert held.noise_floor == pytest.approx(np.sqrt(4 * sum(1 / half for half in halves)), rel=1e-3)
 
 
-def test_six_cells_on_sixty_lanes_are_told_what_is_possible() -> None:
+def test_a_table_of_six_cells_on_sixty_lanes_states_what_is_possible() -> None:
     cells = cells_of(*np.array(CITIES[:6]).T)
     homes, load = in_curve_order(cells, np.full((6, 24), 10.0))
     found = document(Counted(homes, load, load), Wish(60))
@@ -98,7 +98,7 @@ def test_six_cells_on_sixty_lanes_are_told_what_is_possible() -> None:
     assert any("6 cells cannot fill 60 lanes" in note and "300.0% at best" in note for note in found["notes"])
 
 
-def test_one_home_cell_above_a_lanes_share_is_said() -> None:
+def test_one_home_cell_above_a_lanes_share_is_reported() -> None:
     counted = traffic()
     heavy = counted.fit.copy()
     heavy[0] += heavy.sum()
@@ -203,7 +203,7 @@ def test_a_hash_is_of_the_ancestors() -> None:
     assert found.cv == pytest.approx(cv(sums))
 
 
-def test_where_one_half_is_empty_nothing_is_said_to_be_even() -> None:
+def test_where_one_half_is_empty_nothing_is_called_even() -> None:
     """One record: a score of the half without any would be a CV of 0, and a goal that is met."""
     cell = cells_of([40.7], [-74.0])
     one, none = np.ones((1, 1)), np.zeros((1, 1))

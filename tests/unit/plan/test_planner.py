@@ -34,7 +34,7 @@ def hot(profile: Made) -> Profile:
     return profile(rng.poisson([[4_000] * 8, *[[150] * 8] * 12, *[[3] * 8] * 2_500]))
 
 
-def test_order_per_key_is_kept_where_nothing_else_is_said(hot: Profile) -> None:
+def test_order_per_key_is_kept_by_default(hot: Profile) -> None:
     assert planned(hot, 8).choice.chosen.order_scope == "per-key"
 
 
@@ -52,7 +52,7 @@ def test_a_sub_key_makes_spreads_possible(hot: Profile) -> None:
     assert found.candidate.strategy in ("spread", "concentrate", "tier-spread")
 
 
-def test_a_balance_that_nothing_keeps_is_said_to_be_unmet(hot: Profile) -> None:
+def test_a_balance_that_nothing_keeps_is_reported_as_unmet(hot: Profile) -> None:
     found = planned(hot, 8, max_over_mean=1.3)
     assert not found.choice.met
     assert planned(hot, 8, max_over_mean=9.0).choice.met
@@ -106,7 +106,7 @@ def test_lane_counts_are_few_and_hold_both_ends() -> None:
     assert (counts[0], counts[-1]) == (3, 5_000)
 
 
-def test_a_throughput_that_no_candidate_carries_is_said_to_be_unmet(hot: Profile) -> None:
+def test_a_throughput_that_no_candidate_carries_is_reported_as_unmet(hot: Profile) -> None:
     def met(peak: float, **more: Any) -> bool:
         means = Means("t", ("t",), sub_key="order_id")
         question = Question((8, 16), means, Constraints(**more), Demand(peak_mb_s=peak), binding=True)

@@ -121,7 +121,7 @@ def test_cells_that_were_counted_as_such_stay_the_key_of_the_contract() -> None:
     assert (plan.contract.spec.key.fields, plan.contract.spec.key.encodings) == (("cell",), ("h3",))
 
 
-def test_six_cells_on_sixty_lanes_are_told_what_is_possible_and_what_is_not() -> None:
+def test_a_plan_of_six_cells_on_sixty_lanes_states_what_is_possible_and_what_is_not() -> None:
     told = notes(planned(six_cells()), show_keys=False)
     assert [re.findall(r"\d+(?:\.\d+)?", note) for note in told[:3]] == [
         ["6", "3", "6", "60", "300", "10"],
@@ -130,7 +130,7 @@ def test_six_cells_on_sixty_lanes_are_told_what_is_possible_and_what_is_not() ->
     ], "the bound of 6 cells on 60 lanes; what is possible; why finer cells do not help"
 
 
-def test_six_cells_on_six_lanes_are_told_nothing() -> None:
+def test_a_plan_of_six_cells_on_six_lanes_has_no_note() -> None:
     assert not [text for text in notes(planned(six_cells(), 6), show_keys=False) if "possible" in text]
 
 

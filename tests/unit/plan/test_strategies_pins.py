@@ -62,7 +62,7 @@ def test_even_lanes_are_left_alone() -> None:
     assert evened(start, weights, loads_of(start, weights, 4)) == {}
 
 
-def test_what_is_even_on_the_whole_and_not_of_late_is_mended_too() -> None:
+def test_what_is_even_on_the_whole_and_not_of_late_is_fixed_too() -> None:
     """The keys of lane 0 have grown; all records together do not show it."""
     weights = normalised([[1, 3]] * 10 + [[1, 1]] * 10, 2)
     start = np.array([0] * 10 + [1] * 10, np.int32)

@@ -89,7 +89,7 @@ def test_times_are_written_in_utc() -> None:
     assert far["windows"]["edges"][-1] == f"{2**62} us"
 
 
-def test_what_is_not_exact_or_not_measured_says_so() -> None:
+def test_what_is_not_exact_or_not_measured_is_stated() -> None:
     found = document(
         approximate=Approximation(most_over=7, distinct_keys=900, distinct_error=0.02, untold=40, most_under=14),
         facts=(("time", "at"), ("without_time", 3), ("window_records", [20, 20, 11]), ("files", 2)),

@@ -64,7 +64,7 @@ def test_keys_that_only_nearly_look_the_same_are_not(keys: list[str]) -> None:
     assert found([*CROWD, *keys]) == Lookalikes()
 
 
-def test_the_number_of_a_schema_is_told_from_the_key() -> None:
+def test_the_number_of_a_schema_is_distinguished_from_the_key() -> None:
     raw = Key(fields=("k",), encoding="raw")
     keys = [
         b"\x00\x00\x00\x00\x07acme",

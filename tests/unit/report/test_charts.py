@@ -191,5 +191,5 @@ def test_a_thousand_lanes_that_wait_are_a_small_picture() -> None:
     assert drawn.count('class="mark"') <= 64
 
 
-def test_a_lane_that_waits_for_none_says_so() -> None:
+def test_a_lane_that_waits_for_none_is_marked() -> None:
     assert "old lane none" in waits_for([[], [0]], 1)

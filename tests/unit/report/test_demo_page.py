@@ -110,6 +110,6 @@ def test_what_was_learned_is_marked_as_in_or_out_of_sample(document: Document) -
 
 
 @pytest.mark.parametrize(("unplaced", "said"), [(0, "got a lane"), (3, "3 placements found no lane.")])
-def test_records_without_a_lane_are_said(document: Document, unplaced: int, said: str) -> None:
+def test_records_without_a_lane_are_counted_on_the_page(document: Document, unplaced: int, said: str) -> None:
     one = changed(document(), lambda plain: plain["cases"][1]["trials"][2].update(unplaced=unplaced))
     assert said in demo_page(one)

@@ -217,7 +217,7 @@ def test_without_a_contract_of_today_there_is_one_side() -> None:
     assert "not compared" in text
 
 
-def test_a_plan_that_changes_nothing_says_so(plan: PlanDocument) -> None:
+def test_a_plan_that_changes_nothing_states_it(plan: PlanDocument) -> None:
     def left(plain: dict[str, Any]) -> None:
         advice = {"answer": "leave-it", "leave": "nothing-hot", "headline": "Leave it: nothing is hot. 12 lanes."}
         plain.update(changes=False, contract=None, advice=advice, holding=None)
@@ -259,13 +259,13 @@ def test_only_what_the_plan_has_is_explained(plan: PlanDocument) -> None:
     assert ("<dt>Tiers</dt>" in text) == bool(allowed & {"tier", "tier-spread"})
 
 
-def test_a_promise_that_misses_what_was_asked_for_says_so(plan: PlanDocument) -> None:
+def test_a_promise_that_misses_the_constraints_is_stated(plan: PlanDocument) -> None:
     strict = changed(plan, lambda plain: plain["constraints"].update(max_over_mean=1.01))
     assert "1.01×" in plan_page(strict)
     assert "misses" not in plan_page(plan)
 
 
-def test_a_contract_that_names_keys_is_told_to_whoever_shows_it(plan: PlanDocument) -> None:
+def test_a_page_warns_that_its_contract_names_keys(plan: PlanDocument) -> None:
     warning = f"It names {plan.chosen.overrides} keys"
     assert warning in plan_page(plan)
     assert warning not in plan_page(changed(plan, lambda plain: plain["chosen"].update(overrides=0)))
@@ -306,7 +306,7 @@ def test_the_smallest_streams_are_drawn(make: Callable[[], ProfileDocument]) -> 
     assert read(profile_page(make())).problems == []
 
 
-def test_a_profile_opens_with_its_hottest_lane_or_with_what_is_said_instead() -> None:
+def test_a_profile_opens_with_its_hottest_lane_or_the_sentence_instead() -> None:
     made = profile_document()
     assert made.hot is not None
     first = made.hot.lanes[0]
@@ -333,7 +333,7 @@ def test_a_profile_with_two_writers_opens_with_them() -> None:
     )
 
 
-def test_sketches_are_said_to_be_sketches() -> None:
+def test_sketches_are_marked_as_approximate() -> None:
     off = {"most_over": 12, "distinct_keys": 9, "distinct_error": 0.02, "untold": 4, "most_under": 0}
 
     def sketch(plain: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ def test_folders_change_places(tmp_path: Path) -> None:
         exchange(tmp_path / "one", tmp_path / "nowhere")
 
 
-def test_where_they_cannot_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_they_cannot_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Library:
         def __init__(self, *_: object, **__: object) -> None: ...
 

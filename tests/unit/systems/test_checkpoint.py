@@ -158,7 +158,7 @@ def test_what_a_batch_depends_on_is_never_removed(checkpoint: Path, name: str) -
             agrees(checkpoint, 2, known)
 
 
-def test_before_anything_depends_on_it_an_empty_identity_is_made_anew(checkpoint: Path) -> None:
+def test_before_anything_depends_on_it_an_empty_identity_is_recreated(checkpoint: Path) -> None:
     (checkpoint / "metadata").write_text("")
     assert drop_unforced(checkpoint, -1, -1) == [checkpoint / "metadata"]
     assert query_id(checkpoint) == ""

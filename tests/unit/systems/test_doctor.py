@@ -104,7 +104,7 @@ def test_a_broker_is_asked_with_the_properties_that_are_configured_for_it(monkey
     assert [one.get("security.protocol") for one in asked] == ["SSL", None]
 
 
-def test_no_java_is_a_finding_with_the_line_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_is_a_finding_with_the_line_that_fixes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keylane.spark.jvm._homes", lambda _environ: iter(()))
     part = found()["Java"]
     assert part.state == "missing"
@@ -129,7 +129,7 @@ def test_a_version_outside_its_bounds_is_wrong(installed: str, state: str, monke
     assert part.fix == (None if state == "ok" else "pip install 'keylane[spark]'")
 
 
-def test_a_library_that_is_not_there_or_does_not_load_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_not_there_or_does_not_load_is_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     library = doctor.LIBRARIES[0]._replace(name="no-such-thing", extra="kafka")
     broken = doctor.LIBRARIES[0]._replace(module="broken_on_load")
     monkeypatch.setattr(doctor, "LIBRARIES", (library, broken))

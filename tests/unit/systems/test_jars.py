@@ -284,7 +284,7 @@ def test_coordinates_are_passed_through_and_not_beside_a_folder(site: Path) -> N
         jars.connector_settings(str(site), "a:b:1")
 
 
-def test_h3_for_java_is_fetched_when_it_can_be_and_else_it_is_told(
+def test_h3_for_java_is_fetched_when_it_can_be_and_else_it_is_reported(
     world: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pinned = jar("h3", kits=("geo",))

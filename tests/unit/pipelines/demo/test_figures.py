@@ -27,7 +27,7 @@ MOVED = {
 }
 
 
-def test_a_trial_tells_morning_from_afternoon_and_the_idle_from_the_fullest() -> None:
+def test_a_trial_distinguishes_morning_from_afternoon_and_the_idle_from_the_fullest() -> None:
     cells = np.zeros((4, BUCKETS), int)
     cells[0, 0], cells[1, 0], cells[2, NOON] = 3, 1, 4
     found = figures.trial(rides_choices()[0], LaneCounts(cells, 2, 5), [], Parted(groups=3, parted=1), None)

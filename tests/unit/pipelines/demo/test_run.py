@@ -33,7 +33,7 @@ def steps() -> tuple[list[str], Any]:
     return said, said.append
 
 
-def test_a_full_disk_is_said_with_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -96,7 +96,7 @@ def test_too_many_keys_go_to_spark_with_the_same_question(tmp_path: Path, monkey
     assert heard[0].endswith("counting on Spark instead")
 
 
-def test_what_is_wrong_is_said_before_an_engine_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_wrong_is_refused_before_an_engine_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keylane.pipelines.spark_counts", None)
     with pytest.raises(DataError, match="no such source"):
         profile(str(tmp_path / "nowhere"), ["k"], options=Options(engine="spark"))

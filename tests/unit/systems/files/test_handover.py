@@ -304,7 +304,7 @@ def progress(began: datetime, *, new: bool) -> Any:
 @pytest.mark.parametrize(
     ("seconds", "new", "refused"), [(60, False, True), (60, True, False), (-60, False, False), (None, False, False)]
 )
-def test_while_it_is_followed_a_file_may_wait_until_spark_has_listed_anew(
+def test_while_it_is_followed_a_file_may_wait_until_spark_has_listed_again(
     world: World, monkeypatch: pytest.MonkeyPatch, seconds: int | None, new: bool, refused: bool
 ) -> None:
     monkeypatch.setattr(handover, "LOOK_SECONDS", 0.0)

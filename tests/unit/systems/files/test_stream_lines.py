@@ -36,7 +36,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
     assert None not in digests(tmp_path, text, schema)
 
 
-def test_columns_that_keylane_makes_anew_are_not_compared(tmp_path: Path) -> None:
+def test_columns_that_keylane_adds_are_not_compared(tmp_path: Path) -> None:
     schema = pa.schema([("k", pa.string())])
     found = digests(tmp_path, b'{"k": "a", "keylane_offset": 7, "keylane_source": {"file": "x", "row": 1}}\n', schema)
     assert found == digests(tmp_path, b'{"k": "a"}\n', schema)

@@ -50,7 +50,7 @@ def test_a_head_of_another_format_is_refused_by_the_name_of_its_file(tmp_path: P
         read_head(tmp_path)
 
 
-def test_what_differs_is_told() -> None:
+def test_what_differs_is_reported() -> None:
     other = Head("orders", 2, "f" * 64, {"orders": 3, "vip": 1}, "/in", "parquet", "*")
     assert HEAD.differences(HEAD) == []
     assert HEAD.differences(other) == [

@@ -119,7 +119,7 @@ def test_half_a_login_is_refused() -> None:
         kafka_access("b:9092", LOGIN[1:])
 
 
-def test_a_file_that_is_not_there_is_said_before_anything_is_dialled() -> None:
+def test_a_file_that_is_not_there_is_reported_before_anything_is_dialled() -> None:
     with pytest.raises(UsageError, match="no such file"):
         kafka_access("b:9092", [("ssl.ca.location", "/nowhere/ca.pem")])
 

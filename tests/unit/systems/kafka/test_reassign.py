@@ -171,7 +171,7 @@ def test_what_is_no_address_of_a_cluster_is_refused(address: str) -> None:
         cluster_access(address)
 
 
-def test_kafka_python_is_told_what_the_other_clients_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_kafka_python_gets_the_settings_of_the_other_clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "canary")
     (tmp_path / "own.pem").write_text("")
     given = [

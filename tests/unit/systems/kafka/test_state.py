@@ -116,7 +116,7 @@ def test_keys_that_were_noted_before_a_kill_are_known(path: Path) -> None:
         state.check_whole()
 
 
-def test_a_state_without_a_batch_is_made_anew_and_one_with_a_batch_is_not(tmp_path: Path, path: Path) -> None:
+def test_a_state_without_a_batch_is_recreated_and_one_with_a_batch_is_not(tmp_path: Path, path: Path) -> None:
     other = replace(HEAD, fingerprint="g", value="json")
     with open_state(tmp_path / "new", HEAD) as state:
         first = state.head.route

@@ -320,7 +320,7 @@ def test_protobuf_with_and_without_the_header_and_its_index(descriptors: tuple[s
     ]
 
 
-def test_what_a_descriptor_set_lacks_is_said(descriptors: tuple[str, Any], tmp_path: Path) -> None:
+def test_what_a_descriptor_set_lacks_is_reported(descriptors: tuple[str, Any], tmp_path: Path) -> None:
     path, _ = descriptors
     with pytest.raises(UnknownNameError, match="did you mean 'merchant'"):
         value_form("protobuf", path, None, ["merchnat"], [])

@@ -31,6 +31,7 @@ DIFFER = [
     "pulsar-murmur3",
     "kinesis-md5",
     "601 uneven shards",
+    "a layout of the contract",
     "few hash keys of the contract",
     "many hash keys of the contract",
     "hash keys of both twins",

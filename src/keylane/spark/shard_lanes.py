@@ -17,24 +17,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from keylane.hashing.md5 import md5_128
+from keylane.spark.java_calls import static_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import Column
 
 #: Leading bits of a bucket, from the fewest that are tried; and steps that are still faster than a bisection.
-FEWEST_BITS, MOST_BITS, MOST_STEPS = 8, 14, 3
+FEWEST_BITS, MOST_BITS, MOST_STEPS = 8, 12, 3
 #: Flips the sign bit, after which signed numbers compare in the order of unsigned ones.
 SIGN: Final = -(2**63)
+INTS: Final = "com.google.common.primitives.Ints"
 _HALF: Final = 1 << 64
-#: Letters that may separate keys in one text: not special in a pattern, and hardly in a key.
-_SEPARATORS: Final = ("\x1f", "\x1e", "\x1d", "\x1c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def bucket_lane(high: Column, low: Column, starts: Sequence[int], table: BucketT
     """The range of a digest by its halves. Without a branch: inside one Spark computes a digest again for each use."""
     last = len(starts) - 1
     lane = F.get(_numbers(table.firsts, "int"), F.shiftrightunsigned(high, 64 - table.bits).cast("int"))
-    # Behind the last start comes one that only the last key of the space reaches, which `least` takes back.
+    # Behind the last start comes one more, so that every lane has a bound; it leads nowhere. Null stays null.
     bounds = [*starts[1:], (1 << 128) - 1]
     highs = _numbers((at // _HALF + SIGN for at in bounds), "bigint")
     lows = _numbers((at % _HALF + SIGN for at in bounds), "bigint")
@@ -77,46 +78,53 @@ def bucket_lane(high: Column, low: Column, starts: Sequence[int], table: BucketT
     for _ in range(table.steps):
         bound, rest = F.get(highs, lane), F.get(lows, lane)
         above, tie = _as_int(upper > bound), _as_int(upper == bound) * _as_int(lower >= rest)
-        lane = F.least(lane + above + tie, F.lit(last))
+        lane = lane + (above + tie) * _as_int(lane < last)
     return lane
 
 
 @dataclass(frozen=True, slots=True)
 class HashKeyTable:
-    """Slots with a key and its lane, -1 for an empty one; `shift` is how far the upper half of a digest is shifted."""
+    """Slots with a key and its lane, -1 for an empty one; `shift` is how far the upper half of a digest is shifted.
+
+    `bits` are words of 64 bits, of which every key sets one: a key without its bit has no slot.
+    """
 
     displacements: tuple[int, ...]
-    keys: tuple[str, ...]
+    keys: tuple[bytes, ...]
     lanes: tuple[int, ...]
     shift: int
-    separator: str
+    bits: tuple[int, ...]
 
 
 def hash_key_table(lane_of: Mapping[bytes, int]) -> HashKeyTable | None:
-    """A slot for each key; None where no table holds them: keys that are no text, or two of one MD5.
+    """A slot for each key; None where no table holds them, because two have one MD5.
 
     >>> table = hash_key_table({b"acme": 3, b"bolt": 5})
     >>> sorted(zip(table.keys, table.lanes))[-2:]
-    [('acme', 3), ('bolt', 5)]
+    [(b'acme', 3), (b'bolt', 5)]
     """
-    try:
-        texts = {key: key.decode() for key in lane_of}
-    except UnicodeDecodeError:
-        return None
-    separator = next((one for one in _SEPARATORS if not any(one in text for text in texts.values())), None)
     digests = {key: divmod(md5_128(key), _HALF) for key in lane_of}
-    if separator is None or len(set(digests.values())) < len(digests):
+    if len(set(digests.values())) < len(digests):
         return None
     slots = 1 << max(4, (2 * len(lane_of)).bit_length())
     for shift in range(0, 64 - slots.bit_length(), 8):
         found = _displaced(digests, slots, shift)
         if found is not None:
             displacements, slot_of = found
-            keys, lanes = [""] * slots, [-1] * slots
+            keys, lanes = [b""] * slots, [-1] * slots
             for key, slot in slot_of.items():
-                keys[slot], lanes[slot] = texts[key], lane_of[key]
-            return HashKeyTable(tuple(displacements), tuple(keys), tuple(lanes), shift, separator)
+                keys[slot], lanes[slot] = key, lane_of[key]
+            bits = _bits(digests.values())
+            return HashKeyTable(tuple(displacements), tuple(keys), tuple(lanes), shift, bits)
     return None
+
+
+def _bits(digests: Collection[tuple[int, int]]) -> tuple[int, ...]:
+    """About sixteen bits for each key, of which one is set: so one key in sixteen is looked up in vain."""
+    words = [0] * (1 << max(4, (len(digests) // 8).bit_length()))
+    for high, low in digests:
+        words[(low >> 32) & (len(words) - 1)] |= 1 << (high & 63)
+    return tuple(word - (1 << 64) if word >= 1 << 63 else word for word in words)
 
 
 def _displaced(
@@ -144,15 +152,38 @@ def _displaced(
 
 
 def with_hash_keys(lane: Column, base: Column, high: Column, low: Column, table: HashKeyTable) -> Column:
-    """The lane of the account's hash key where it has one, otherwise this lane; without a branch, as above."""
+    """The lane of the account's hash key where it has one, otherwise this lane.
+
+    One bit of a small table tells most keys without a hash key: only the others are looked up.
+    """
     mask = len(table.keys) - 1
     group = low.bitwiseAND(F.lit(len(table.displacements) - 1)).cast("int")
     own = F.shiftrightunsigned(high, table.shift).bitwiseAND(F.lit(mask)).cast("int")
-    slot = own.bitwiseXOR(F.get(_numbers(table.displacements, "int"), group))
-    pin = F.get(_numbers(table.lanes, "int"), slot)
-    keys = F.split(F.lit(table.separator.join(table.keys)), table.separator).cast("array<binary>")
-    hit = _as_int(base == F.get(keys, slot)) * _as_int(pin >= 0)
-    return lane + hit * (pin - lane)
+    slot = own.bitwiseXOR(_number_at(table.displacements, group))
+    pin = _number_at(table.lanes, slot)
+    ends = (0, *accumulate(map(len, table.keys)))
+    first, after = _number_at(ends, slot), _number_at(ends, slot + 1)
+    hit = (base == F.substring(F.lit(b"".join(table.keys)), first + 1, after - first)) & (pin >= 0)
+    bits = F.get(_numbers(table.bits, "bigint"), _word(low, len(table.bits)))
+    maybe = _bit(bits, high) != 0
+    # The lane is outside the branch, where Spark computes it once.
+    return lane + F.when(maybe & hit, pin - lane).otherwise(F.lit(0))
+
+
+def _word(low: Column, words: int) -> Column:
+    return F.shiftrightunsigned(low, 32).bitwiseAND(F.lit(words - 1)).cast("int")
+
+
+def _bit(bits: Column, high: Column) -> Column:
+    """The bit of a word that the last six bits of the upper half name."""
+    at = high.bitwiseAND(F.lit(63)).cast("int")
+    return F.call_function("shiftrightunsigned", bits, at).bitwiseAND(F.lit(1))
+
+
+def _number_at(values: Iterable[int], at: Column) -> Column:
+    """One of many constant numbers. As bytes in one literal, because every task gets the literals of a plan."""
+    packed = b"".join(value.to_bytes(4, "big", signed=True) for value in values)
+    return static_call(INTS, "fromByteArray", "integer", F.substring(F.lit(packed), at * 4 + 1, F.lit(4)))
 
 
 def _as_int(condition: Column) -> Column:

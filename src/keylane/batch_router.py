@@ -6,7 +6,7 @@ so a batch with a few of them pays for a few. What may be a batch: `batches_of`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from keylane.errors import ArgumentError, DataError, UnplacedError
+from keylane.errors import ArgumentError, DataError, UnknownNameError, UnplacedError
 from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import as_binary, nulls_of
@@ -166,6 +166,25 @@ def batches_of(given: Any) -> pa.RecordBatchReader:
     if isinstance(given, Mapping):
         hint = "lane(record) takes one record, and pyarrow.table(columns) makes a table of columns"
     raise ArgumentError.of("not a batch of records", got=_type(given), allowed=TAKEN, hint=hint)
+
+
+def batches_with(given: Any, *columns: str | None) -> Iterator[pa.RecordBatch]:
+    """Some columns of a table, reader or frame, or of batches one by one: as named, otherwise the first, the second."""
+    batches: Any = batches_of(given) if hasattr(given, "__arrow_c_stream__") else given
+    batches = [batches] if isinstance(batches, pa.RecordBatch) else batches
+    allowed = f"a path, an address, {TAKEN.replace('a list of records', 'Arrow batches')}"
+    if not isinstance(batches, Iterable):
+        raise ArgumentError.of("not a stream of records", got=_type(given), allowed=allowed)
+    for batch in batches:
+        if not isinstance(batch, pa.RecordBatch):
+            raise ArgumentError.of("not a stream of records", got=f"an item of {_type(batch)}", allowed=allowed)
+        if batch.num_columns < len(columns):
+            raise ArgumentError.of("columns are missing", got=batch.schema.names, allowed=f"{len(columns)} or more")
+        names = [name or batch.schema.names[n] for n, name in enumerate(columns)]
+        for name in names:
+            if name not in batch.schema.names:
+                raise UnknownNameError.among("column of the source", name, batch.schema.names)
+        yield plainly_laid(batch.select(names))
 
 
 def _decided(router: Router, given: Any, positions: Any) -> Iterator[Decided]:

@@ -1,8 +1,9 @@
 """The verbs as functions: `keylane.profile`, `plan`, `check`, `verify`, `route` and the others.
 
-    verbs     each verb: arguments as callers have them -> the document that the command prints
-    shards    splits and merges: planned, and carried out
-    progress  how far a verb is, in one shape for all
+    verbs      each verb: arguments as callers have them -> the document that the command prints
+    shards     splits and merges: planned, and carried out
+    arguments  what an argument takes, by the signature of its verb
+    progress   how far a verb is, in one shape for all
 
 Commands and functions meet in `pipelines`, `measure` and `plan`: neither has figures of its own.
 """

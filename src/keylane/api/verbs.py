@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from keylane.api.arguments import ArrowStream
     from keylane.api.progress import OnProgress
     from keylane.contract.answers import OrderScope
     from keylane.contract.given import GivenContract
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
     #: A path, or the address of a stream.
     Source: TypeAlias = str | os.PathLike[str]
+    #: Records in memory: Arrow batches, one by one, or a table, reader or frame.
+    Batches: TypeAlias = Iterable[pa.RecordBatch] | ArrowStream
 
 __all__ = ["check", "dry_run", "explain", "identify", "init", "match", "plan", "profile", "route", "verify"]
 
@@ -51,18 +54,13 @@ T = TypeVar("T")
 
 
 def _verb(function: Callable[P, T]) -> Callable[P, T]:
-    """Refuse an argument that the verb does not have with those that it has: an `ArgumentError`, and so a TypeError."""
-    code = function.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    """Refuse arguments that the verb does not have, and values of wrong types: `ArgumentError`, and so a TypeError."""
 
     @wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> T:
-        for name in named:
-            if name not in known:
-                from keylane.errors import ArgumentError, did_you_mean
+        from keylane.api.arguments import check_arguments
 
-                what, hint = f"{function.__name__} has no such argument", did_you_mean(name, known)
-                raise ArgumentError.of(what, got=name, allowed=", ".join(known), hint=hint)
+        check_arguments(function, given, named)
         return function(*given, **named)
 
     return called
@@ -115,7 +113,7 @@ def explain(
 
 @_verb
 def identify(
-    source: Source | Iterable[pa.RecordBatch],
+    source: Source | Batches,
     lanes: int | None = None,
     *,
     key: str | None = None,
@@ -128,7 +126,8 @@ def identify(
 ) -> IdentifyDocument:
     """Which client's partitioner wrote a stream, and whether a second writer disagrees, and since when.
 
-    The source may also be Arrow batches whose first column is the key and whose second is the lane; they are read once.
+    The source may also be a table, reader or frame, or Arrow batches; they are read once. `key` and `lane` name their
+    columns; by default the key is the first and the lane the second.
     """
     from keylane.keys.times import UNITS
     from keylane.pipelines import identify as pipeline
@@ -147,7 +146,9 @@ def identify(
             watch=report.watch,
         )
     else:
-        seen = pipeline.of_batches(report.watch(iter(source)), lanes)
+        from keylane.batch_router import batches_with
+
+        seen = pipeline.of_batches(report.watch(batches_with(source, key, lane)), lanes)
     return pipeline.document_of(seen, _salt(source, show_keys=show_keys))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from os import PathLike
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from keylane.contract.allowed import allowed_at, near_in, shown
 from keylane.contract.shards import read_shard_files
 from keylane.contract.validate import cross_problems
 from keylane.contract.yaml_tree import MAX_BYTES, Path, Tree, path_of, read_tree, show_path
-from keylane.errors import ContractError, did_you_mean
+from keylane.errors import ArgumentError, ContractError, did_you_mean
 from keylane.numbers import plural
 from keylane.records import Finding
 
@@ -56,11 +57,18 @@ def load_contract(path: str | FilePath) -> Contract:
 
     Raises ContractError with every problem of the file in `.findings`; OSError when it cannot be read.
     """
+    given: Any = path
+    if not isinstance(given, str | PathLike):
+        raise ArgumentError.of("not the path of a contract", got=given, allowed="text or a path")
     return _or_raise(*examine_file(path), str(path))
 
 
 def parse_contract(text: str, name: str = "contract") -> Contract:
     """Read a contract from text; `name` is what messages call it."""
+    given: Any = text
+    if not isinstance(given, str):
+        hint = "load_contract(path) reads a file" if isinstance(given, PathLike) else ""
+        raise ArgumentError.of("not the text of a contract", got=given, allowed="text", hint=hint)
     return _or_raise(*examine(text), name)
 
 

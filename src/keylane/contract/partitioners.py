@@ -226,8 +226,8 @@ def facts_of(name: str) -> PartitionerFacts:
     """Look a partitioner up by its contract name."""
     try:
         return FACTS[name]
-    except KeyError:
-        raise UnknownNameError.among("partitioner", name, PARTITIONERS) from None
+    except (KeyError, TypeError):
+        raise UnknownNameError.among("partitioner", str(name), PARTITIONERS) from None
 
 
 def key_rule(partitioner: str, rule: str, kind: Literal["on_null", "on_empty"]) -> KeyTreatment:

@@ -300,6 +300,8 @@ def column_at(batch: pa.RecordBatch | pa.Table, name: str) -> Any:
     import pyarrow.compute as pc
 
     if name in batch.schema.names:
+        if batch.schema.names.count(name) > 1:
+            raise DataError.of(f"the data has more than one column {name!r}", got=batch.schema.names)
         return batch.column(name)
     first, *rest = steps_of(name)
     if not rest or first not in batch.schema.names:

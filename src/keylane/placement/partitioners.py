@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.partitioners import PartitionerFacts, facts_of
+from keylane.errors import ArgumentError
 from keylane.hashing import HASHES, Hash
 from keylane.hashing.murmur3 import SPARK_SEED, spark_int, spark_long, spark_words_rows
 from keylane.placement.fold import FOLDS, lane_count
@@ -49,6 +50,12 @@ class Partitioner:
     def lane(self, key: bytes | None, lanes: Lanes) -> int | None:
         """The lane of one routing key, null and empty keys as this client treats them."""
         lanes = lanes if isinstance(lanes, KeySpace) else lane_count(lanes)
+        given: Any = key
+        if given is not None and not isinstance(given, bytes | bytearray | memoryview):
+            hint = "a text is .encode()d; Router and explain take values"
+            raise ArgumentError.of(
+                "a partitioner sees the bytes of a key", got=key, allowed="bytes, or None", hint=hint
+            )
         rule = self.facts.on_null if key is None else self.facts.on_empty if not key else "hash"
         if self.hash is None or rule != "hash":
             return None

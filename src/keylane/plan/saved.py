@@ -50,7 +50,8 @@ def read_saved(text: str, name: str) -> SavedPlan:
     if schema != "keylane.saved-plan/1":
         raise DataError.of(f"{name} is not a saved plan", got=schema, allowed="keylane.saved-plan/1", hint=_AGAIN)
     saved = SavedPlan.from_json(document)
-    if _fingerprint(saved.as_json()) != saved.fingerprint:
+    # Over what the file holds: a later keylane would add fields of its own, and take every plan for edited.
+    if _fingerprint(document) != saved.fingerprint:
         what = f"{name} was edited after it was saved; nothing was done"
         raise DataError.of(what, got=saved.fingerprint[:16], hint=_AGAIN)
     return saved

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import stat
 from dataclasses import replace
@@ -204,6 +205,18 @@ def test_a_plan_that_was_edited_is_refused(
     assert says in refused(run, saved, today)
     saved.write_text("no json")
     assert "not a saved plan" in refused(run, saved, today)
+
+
+def test_a_plan_of_an_earlier_keylane_is_not_taken_for_edited(run: Run, saved: Path, today: Path) -> None:
+    """A field that came later is missing in it, and was missing when it was signed."""
+    plain = json.loads(saved.read_text())
+    plain["plan"]["profile"]["lanes"] = {"count": 1, "by_window": [[1]], "misplaced": 0}
+    rest = {name: value for name, value in plain.items() if name != "fingerprint"}
+    saved.write_text(json.dumps(plain))
+    assert "edited" in refused(run, saved, today)
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    saved.write_text(json.dumps({**plain, "fingerprint": hashlib.sha256(canonical.encode()).hexdigest()}))
+    assert applied(run, saved)[0] == 3
 
 
 def test_a_plan_to_leave_it_leaves_it(run: Run, tmp_path: Path, today: Path, saved: Path) -> None:

@@ -18,6 +18,8 @@ FORMS = "keylane.numbers"
 SPEC = re.compile(r"[,_][^%]*$|%$")
 #: The same in a text for `str.format`, wherever that is called.
 IN_TEXT = re.compile(r"\{\w*:(?:[<>^]?\d*[,_](?:\.\d+[fg])?|[<>^]?[.\d]*%)\}")
+#: A plural left open, which `plural` writes out. In an f-string, where a number is before it, or in a text for one.
+OPEN_PLURAL = re.compile(r"\w\(e?s\)")
 #: Units of sizes: who names one beside a number has divided by hand.
 SIZES = re.compile(r" ?(?:[KMGT]i?B|bytes)\b")
 
@@ -34,6 +36,8 @@ def _found(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield from _in_text(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and IN_TEXT.search(node.value):
             yield node.lineno, f"formats {node.value!r}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and OPEN_PLURAL.search(node.value):
+            yield node.lineno, f"leaves a plural open in {node.value!r}"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "format":
             spec = node.args[1] if len(node.args) > 1 else None
             if isinstance(spec, ast.Constant) and SPEC.search(str(spec.value)):
@@ -79,6 +83,8 @@ def test_every_share_count_and_size_is_written_by_one_module(sources: dict[str, 
         'f"{size / 1e6:.0f} MB"',
         '"{:,} lanes".format(count)',
         'format(share, ".1%")',
+        'f"{count(records)} record(s) lost"',
+        'what = "batch(es) lost"',
     ],
 )
 def test_a_form_of_its_own_is_found(planted: str) -> None:
@@ -87,7 +93,14 @@ def test_a_form_of_its_own_is_found(planted: str) -> None:
 
 @pytest.mark.parametrize(
     "planted",
-    ['f"{count(lanes)} lanes"', 'f"{value:.2f}"', 'f"{name:<8}"', 'f"{number:02x}"', 'f"{share(part)} of it"'],
+    [
+        'f"{plural(found, name)}"',
+        'f"{count(lanes)} lanes"',
+        'f"{value:.2f}"',
+        'f"{name:<8}"',
+        'f"{number:02x}"',
+        'f"{share(part)} of it"',
+    ],
 )
 def test_a_form_that_says_nothing_of_thousands_or_percents_is_allowed(planted: str) -> None:
     assert form_problems("keylane.planted", planted) == []

@@ -242,14 +242,14 @@ def test_values_that_cannot_be_read_are_no_null_keys(check_values: Callable[...,
     ended = check_values(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff")
     assert ended.code == 1
     assert "no record of kafka://" in ended.err
-    assert "3 record(s) have a value that cannot be read" in ended.err
+    assert "3 records with a value that cannot be read" in ended.err
 
 
 def test_some_values_that_cannot_be_read_are_counted_beside_the_others(check_values: Callable[..., Any]) -> None:
     ended = check_values(b'{"m":"a"}', b'{"m":', b'{"m":"b"}', b'{"m":null}')
     found = json.loads(ended.out)
     assert (ended.code, found["data"]["rows"], found["data"]["misplaced"]) == (0, 3, 0), ended.err
-    assert any("1 record(s) have a value that cannot be read" in one["message"] for one in found["findings"])
+    assert any("1 record with a value that cannot be read" in one["message"] for one in found["findings"])
 
 
 def test_twin_without_the_marks_of_the_reader_garbage_keeps_its_contract(

@@ -133,7 +133,7 @@ def test_discarded_records_are_counted_and_read(service: ModelService) -> None:
     right = packed([UserRecord(f"k{n}", b"", n) for n in range(40)])
     service.put_record(StreamName="s", Data=right, PartitionKey="a", ExplicitHashKey="0")
     found = identify(ADDRESS.format("s"))
-    assert [note for note in found.found.notes if note.startswith("2 record(s) stand in")] != []
+    assert [note for note in found.found.notes if note.startswith("2 records in aggregated")] != []
     assert found.found.rows == 42
 
 

@@ -231,7 +231,7 @@ def _lines(document: ApplyDocument) -> Iterator[str]:
         yield "Nothing to do: today's contract stays."
         return
     if document.pending:
-        yield "Nothing was changed. keylane apply PLAN --yes does what is listed above."
+        yield "Nothing was changed. The same command with --yes does what is listed above."
     else:
         yield "Done." if document.applied else "Nothing is left to do for this command."
     if document.by_hand:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 #: The first are of lanes that are to be even, all of them of a table for matching.
 EVENNESS: Final = ("strategy", "cv", "worst_hour_cv")
-COLUMNS: Final = ("strategy", "copies", "work", "cv", "worst_hour_cv")
+COLUMNS: Final = ("strategy", "copies", "total_work", "cv", "worst_hour_cv")
 #: As `plan` calls it: its work is that of so many lanes.
-_HEADS: Final = {"work": "total work"}
-_FORMS: Final[dict[str, Form]] = {"copies": "{:.2f}".format, "work": times, "cv": spread, "worst_hour_cv": spread}
+_HEADS: Final = {"total_work": "total work"}
+_FORMS: Final[dict[str, Form]] = {"copies": "{:.2f}".format, "total_work": times, "cv": spread, "worst_hour_cv": spread}
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
     click.option("--lng", metavar="COLUMN", help="The column of longitudes; default: the contract's, otherwise lng."),
@@ -239,7 +239,8 @@ def _in_hours(document: GeoTableDocument) -> str:
 
 def _copied(document: GeoTableDocument, held: GeoFigures) -> str:
     """What a request costs: on how many lanes there may be a driver for it."""
-    further = [f"{copies:.2f} within {radius} m" for radius, copies in list(document.copies_per_rider.items())[1:]]
+    radii = list(document.copies_per_rider.items())[1:]
+    further = [f"{copies:.2f} within {distance(float(radius))}" for radius, copies in radii]
     more = f" ({', '.join(further)})" if further else ""
     least = f"round regions of equal load would need about {document.round_copies:.2f}"
     return f"a request for what is within {distance(document.radius_m)} goes to {held.copies:.2f} lanes{more}; {least}"
@@ -247,8 +248,8 @@ def _copied(document: GeoTableDocument, held: GeoFigures) -> str:
 
 def _worked(document: GeoTableDocument, held: GeoFigures) -> str:
     """The work in a form that compares across lane counts."""
-    alike = document.lanes / max(held.work, 1.0)
+    alike = document.lanes / max(held.total_work, 1.0)
     return (
         f"{document.lanes} lanes do the work of {alike:.1f}: "
-        f"the fullest, copies included, does {times(held.work)} the mean load"
+        f"the fullest, copies included, does {times(held.total_work)} the mean load"
     )

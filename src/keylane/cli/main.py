@@ -78,8 +78,9 @@ def cli(context: click.Context, environment: str | None) -> None:
     partition, a Kinesis shard or a folder of files.
 
     \b
-    Exit codes: 0 fine, 1 failure, 2 usage or invalid contract, 3 the plan has changes,
-    4 a threshold of the contract is broken, 130 interrupted.
+    Exit codes: 0 fine, 1 failure, 2 usage or invalid contract,
+    3 the plan has changes, 4 a threshold of the contract is broken,
+    130 interrupted.
     """
     configured(context, environment)
 

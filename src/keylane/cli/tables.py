@@ -36,7 +36,7 @@ _GAP: Final = "  "
 #: A column of text is not wrapped to less than this.
 NARROW: Final = 14
 #: Something to copy: a line that holds a command or an address is left to the terminal to wrap.
-_COPIED: Final = re.compile(r"\bkeylane [a-z]|://")
+_COPIED: Final = re.compile(r"\bkeylane [a-z]|://|\bkafka-[a-z-]+\.sh ")
 
 
 def toned(line: str) -> str:

@@ -145,9 +145,8 @@ def shard_changes(before: Form, after: Form) -> Iterator[tuple[str, str, float |
     moved = sorted(account for account in old.keys() | new.keys() if old.get(account) != new.get(account))
     if moved:
         named = ", ".join(moved[:3]) + (", …" if moved[3:] else "")
-        text = (
-            f"{len(moved)} account(s) get another hash key: {named}; without a fence their order breaks at the change"
-        )
+        accounts = numbers.plural(len(moved), "account")
+        text = f"another hash key for {accounts}: {named}; without a fence their order breaks at the change"
         yield "spec.shards.hash_keys", text, None
 
 
@@ -328,7 +327,9 @@ def _overrides(before: Form, after: Form) -> Iterator[Change]:
     moved = sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key))
     if moved:
         named = ", ".join(key.strip('[]"') for key in moved[:3]) + (", …" if len(moved) > 3 else "")
-        yield Change("moves-keys", "spec.hot_keys", f"{len(moved)} hot key(s) change their rule: {named}")
+        yield Change(
+            "moves-keys", "spec.hot_keys", f"another rule for {numbers.plural(len(moved), 'hot key')}: {named}"
+        )
     if before["table"] != after["table"]:
         yield Change("moves-keys", "spec.table", "the keys of the table whose rows changed")
     if _rejects(after) and not _rejects(before):

@@ -37,7 +37,7 @@ class GeoFigures(Document):
     )
     hour_noise_floor: AtLeastZero | None = Field(description="The same of the worst hour.")
     copies: Copies = Field(description="Lanes that a record goes to where it is matched within `radius_m`, on average.")
-    work: Fullest = Field(
+    total_work: Fullest = Field(
         description="What the fullest lane has to do in its busiest hour, copies included, over the mean load of a "
         "lane in the busiest hour; 1 is the least."
     )
@@ -55,7 +55,7 @@ class GeoBeside(Document):
 
     strategy: str = Field(min_length=1)
     copies: Copies
-    work: Fullest
+    total_work: Fullest
     cv: AtLeastZero
     worst_hour_cv: AtLeastZero | None
 
@@ -98,7 +98,7 @@ class GeoTableDocument(Document):
     decided_by: Literal["evenness", "work"] = Field(
         description="What the table was chosen by: the CV of its lanes, or with --radius the work of the fullest lane."
     )
-    radius_m: Annotated[Number, Field(gt=0)] = Field(description="Metres that `copies` and `work` are for.")
+    radius_m: Annotated[Number, Field(gt=0)] = Field(description="Metres that `copies` and `total_work` are for.")
     limit: GeoCopiesLimit | None = Field(description="Null where --copies was not given.")
     tau: Annotated[Number, Field(gt=0)]
     resolution: int = Field(ge=0, le=9)

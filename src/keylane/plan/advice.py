@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from keylane import numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from keylane.plan.candidates import Candidate, FoldScore
     from keylane.plan.choose import Judged
     from keylane.plan.planner import Plan
@@ -175,7 +180,7 @@ def holding(plan: Plan) -> Holding | None:
     broken = min((fold for fold in chosen.folds if not fold.holds), key=lambda fold: fold.held, default=None)
     shown = broken or first
     held = max(1, shown.held)
-    length = length_of(windows, shown.cut, shown.cut + held)
+    length = length_of(windows, plan.stream.window_totals, shown.cut, shown.cut + held)
     return Holding(
         broken is None,
         first.fitted_share,
@@ -229,17 +234,27 @@ def basis(plan: Plan) -> Basis:
     return Basis(records, of, bool(stream.folds), without, f"Figures: {counted}{why}{missing}.")
 
 
-def length_of(windows: Windows, first: int, last: int) -> str:
-    """The windows from one up to another, as people say how long that is.
+#: Records that span less than this were loaded at once: their times tell nothing about how long a plan lasts.
+LOADED_AT_ONCE: Final = timedelta(minutes=2)
+
+
+def length_of(windows: Windows, records: Sequence[float] | NDArray[np.float64], first: int, last: int) -> str:
+    """The windows from one up to another, as people say how long that is; of what was loaded at once, in records.
 
     >>> from keylane.profile.model import Windows
     >>> day = 86_400_000_000
-    >>> length_of(Windows("time", (0, day, 2 * day)), 0, 2), length_of(Windows("position", (0, 5_000, 10_000)), 0, 1)
-    ('2 days', '5,000 records')
+    >>> length_of(Windows("time", (0, day, 2 * day)), [700, 800], 0, 2)
+    '2 days'
+    >>> length_of(Windows("position", (0, 5_000, 10_000)), [5_000, 5_000], 0, 1)
+    '5,000 records'
+    >>> length_of(Windows("time", (0, 400_000, 800_000)), [700, 800], 1, 2)
+    '800 records'
     """
     size = windows.edges[last] - windows.edges[first]
     if windows.kind == "position":
         return f"{numbers.count(size)} records"
+    if timedelta(microseconds=windows.edges[-1] - windows.edges[0]) < LOADED_AT_ONCE:
+        return numbers.plural(round(sum(records[first:last])), "record")
     return duration(timedelta(microseconds=size))
 
 

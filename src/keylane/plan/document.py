@@ -241,8 +241,9 @@ def _left_behind(plan: Plan) -> list[str]:
     spec, unseen = plan.today.contract.spec, plan.today.unseen
     out = []
     if unseen and plan.changes:
-        named = f"{numbers.count(unseen)} key(s) that today's contract names"
-        out.append(f"{named} were not seen, and the new one does not name them")
+        out.append(
+            f"the new contract leaves out {numbers.plural(unseen, 'key')} of today's without a record in the data"
+        )
     if spec.key.window and (spec.hot_keys or spec.table):
         out.append("today's contract has a window and rules for keys: its figures are those of the window alone")
     return out

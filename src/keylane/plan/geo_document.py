@@ -23,7 +23,7 @@ from keylane.documents.geo_table import (
 from keylane.geo.bits import cell_name
 from keylane.geo.lane_tables import HOME
 from keylane.measure.balance import least_cv
-from keylane.numbers import count, share, spread
+from keylane.numbers import count, distance, share, spread
 from keylane.plan.geo_work import COSTLY_COPIES, RADIUS_M, RoundRegions, around, direct_work, points
 from keylane.plan.lane_tables import Counted, FittedTable, Wish, fitted, hash_lanes, lane_sums, missed, scored
 
@@ -104,7 +104,7 @@ def geo_document(
         notes=[
             *([f"not all of the topic was read, but {sampled}"] if sampled else []),
             *_notes(counted, table, held, least, met=met, untimed=untimed),
-            *_costs(table, copies, limit, asked=bool(radii or wish.radius)),
+            *_costs(table, copies, limit),
             *_held_back(table, met=met),
         ],
     )
@@ -133,14 +133,18 @@ class _Seen:
             noise_floor=round(score.noise_floor, _PLACES),
             hour_noise_floor=None if floor is None else round(floor, _PLACES),
             copies=round(work.copies, 4),
-            work=round(work.fullest, 4),
+            total_work=round(work.fullest, 4),
         )
 
     def beside(self, name: str, lanes: CellLanes, score: TableScore | None = None) -> GeoBeside:
         """Another method on the same half."""
         found = self.figures(score or scored(lanes, self.counted.cells, self.counted.test), lanes)
         return GeoBeside(
-            strategy=name, copies=found.copies, work=found.work, cv=found.cv, worst_hour_cv=found.worst_hour_cv
+            strategy=name,
+            copies=found.copies,
+            total_work=found.total_work,
+            cv=found.cv,
+            worst_hour_cv=found.worst_hour_cv,
         )
 
 
@@ -213,21 +217,21 @@ def _notes(
         yield f"{count(empty)} cells of the table have no records: they lie between cells that have"
 
 
-def _costs(
-    table: FittedTable, copies: Mapping[str, float], limit: GeoCopiesLimit | None, *, asked: bool
-) -> Iterator[str]:
+def _costs(table: FittedTable, copies: Mapping[str, float], limit: GeoCopiesLimit | None) -> Iterator[str]:
     """Where a bargain is a bad one, and what would make a better one."""
-    radius, found = next(((radius, found) for radius, found in copies.items() if found > COSTLY_COPIES), (None, 0.0))
+    dear = next(((float(radius), found) for radius, found in copies.items() if found > COSTLY_COPIES), None)
     lanes = table.wish.lanes
     if limit is not None and not limit.kept:
         few = "1 lane" if limit.lanes == 1 else f"{limit.lanes} lanes"
         yield f"no table of {lanes} lanes has at most {limit.copies:g} copies; about {few} could"
-    elif radius is not None:
-        helps = (
-            "fewer lanes or a smaller radius help" if table.wish.radius else f"--radius {radius} makes a table for it"
+    elif dear is not None and table.wish.radius:
+        yield f"more than {COSTLY_COPIES:g} lanes for each request are expensive; fewer lanes or a smaller radius help"
+    elif dear is not None:
+        radius, found = dear
+        yield (
+            f"matched within {distance(radius)}, a request would go to {found:.1f} lanes; "
+            f"--radius {radius:g} makes a table for that"
         )
-        given = "" if asked else ", if requests were matched so"
-        yield f"{found:.1f} lanes on average have cells within {radius} m of a record{given}; {helps}"
 
 
 def _held_back(table: FittedTable, *, met: bool) -> Iterator[str]:

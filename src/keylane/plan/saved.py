@@ -154,9 +154,9 @@ def _consumers(plan: PlanDocument, commands: dict[str, str]) -> Iterator[ByHand]
     change = plan.change
     if change is None:
         return
-    waits = f"; a new lane waits for up to {change.fan_in} old ones" if change.fan_in else ""
+    waits = f" (each lane then holds keys of up to {change.fan_in} of today's)" if change.fan_in else ""
     moved = f"{share(change.moved_traffic or 0)} of the records change lane"
-    what = f"drain: {moved}, so stop the producers, wait until no consumer group lags{waits}, then start both again"
+    what = f"drain: {moved}, so stop the producers, wait until no consumer group lags{waits}, then start the new ones"
     yield ByHand(who="consumers", what=what, commands=[commands["lag"]] if "lag" in commands else [])
     if plan.chosen.tier_lanes:
         yield ByHand(who="consumers", what="consumers have to read the stream of the tier as well", commands=[])
@@ -172,10 +172,11 @@ def _joined(plan: PlanDocument) -> Iterator[ByHand]:
 def _after(plan: PlanDocument, path: str, later: list[str] | None) -> Iterator[ByHand]:
     """What was counted has the old placement for ever: only what is written from now on can keep the new contract."""
     again = plan.holding.plan_again if plan.holding else None
-    soon = f"; plan again in {again}" if again else ""
+    soon = f"; plan again after {again}" if again else ""
     what = "ten minutes after the producers have started, check that new records are where the contract puts them"
+    data = later or ["NEW_EXPORT --lane COLUMN"]
     yield ByHand(
         who="afterwards",
         what=f"{what}{soon}",
-        commands=[f"keylane check {shlex.quote(path)} --data {data}" for data in (later or ["NEW_EXPORT"])],
+        commands=[f"keylane check {shlex.quote(path)} --data {one}" for one in data],
     )

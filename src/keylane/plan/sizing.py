@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from keylane.contract.names import MAX_LANES
 from keylane.errors import UnknownNameError, UsageError
 from keylane.measure.balance import useful_lanes
-from keylane.numbers import percent, throughput
+from keylane.numbers import count, percent, plural, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,7 +109,7 @@ def check(limit: Limit, whole: float, even_lanes: float, brokers: int | None) ->
     """
     if limit.scope == "broker" and brokers is None:
         least = ceil(whole / limit.most)
-        return LimitCheck(limit, None, broken=False, says=f"{limit.name}: needs {least} broker(s) or more")
+        return LimitCheck(limit, None, broken=False, says=f"{limit.name}: needs {plural(least, 'broker')} or more")
     would_be = whole / {"lane": even_lanes, "broker": brokers or 1, "cluster": 1}[limit.scope]
     broken = would_be > limit.most * (1 + 1e-9)
     text = f"{limit.name}: {would_be:.4g} of {limit.most:g} {limit.counts} a {limit.scope} ({limit.kind})"
@@ -281,7 +281,7 @@ def _wants(demand: Demand) -> list[_Want]:
         out.append(_Want("reading-records", records, demand.reader_records_s * used, "records/s"))
     if records and (shard := _least(demand, "records/s in", None)) < float("inf"):
         out.append(_Want("service-records", records, shard * used, "records/s"))
-    return [*out, _Want("readers", float(demand.readers), 1.0, "reader(s)")]
+    return [*out, _Want("readers", float(demand.readers), 1.0, "readers")]
 
 
 def _least(demand: Demand, counts: str, own: float | None) -> float:
@@ -300,7 +300,7 @@ def _need(want: _Want, skew: Skew, hottest: float | None) -> Need:
     if found is None:
         return Need(want.reason, None, f"no lane count that was tried keeps every lane at {carries:.4g} {unit}")
     if want.reason == "readers":
-        return Need(want.reason, found, f"{peak:.0f} parallel reader(s) need a lane each")
+        return Need(want.reason, found, f"one lane for each parallel reader: {count(round(peak))}")
     fullest = peak * _at(skew, found) / found
     return Need(want.reason, found, f"the fullest of {found} lanes carries {fullest:.4g} of {carries:.4g} {unit}")
 
@@ -375,7 +375,7 @@ def _loaded(loaded_of: Callable[[int], int] | Mapping[int, int] | None, lanes: i
 def _says(binding: Need, lanes: int | None, suggested: int | None) -> str:
     if lanes is None:
         return f"No lane count is enough, and {binding.reason} decides: {binding.says}."
-    return f"{lanes} lane(s) are needed, and {binding.reason} decides: {binding.says}; suggested: {suggested}."
+    return f"{plural(lanes, 'lane')} needed, and {binding.reason} decides: {binding.says}; suggested: {suggested}."
 
 
 def _assumptions(demand: Demand) -> tuple[str, ...]:

@@ -208,9 +208,9 @@ def _copies(document: GeoTableDocument, held: GeoFigures) -> list[str]:
 
 
 def _worked(document: GeoTableDocument, held: GeoFigures) -> list[str]:
-    alike = document.lanes / max(held.work, 1.0)
+    alike = document.lanes / max(held.total_work, 1.0)
     work = f"{count(document.lanes)} lanes do the work of {alike:.1f}"
-    return [f"{alike:.1f} lanes", f"{work}: the fullest has {times(held.work)} the mean load to do"]
+    return [f"{alike:.1f} lanes", f"{work}: the fullest has {times(held.total_work)} the mean load to do"]
 
 
 def _table_sub(document: GeoTableDocument) -> str:
@@ -235,11 +235,15 @@ def _maybe(value: float | None) -> str:
 def _beside(document: GeoTableDocument) -> Markup:
     held = document.balance.held_out or document.balance
     this = GeoBeside(
-        strategy=document.strategy, copies=held.copies, work=held.work, cv=held.cv, worst_hour_cv=held.worst_hour_cv
+        strategy=document.strategy,
+        copies=held.copies,
+        total_work=held.total_work,
+        cv=held.cv,
+        worst_hour_cv=held.worst_hour_cv,
     )
     matching = _for_matching(document)
-    rows = sorted([this, *document.beside], key=lambda one: one.work if matching else one.cv)
-    most = max(one.work if matching else one.cv for one in rows) or 1.0
+    rows = sorted([this, *document.beside], key=lambda one: one.total_work if matching else one.cv)
+    most = max(one.total_work if matching else one.cv for one in rows) or 1.0
     made = [_strategy(one, most, chosen=one is this, matching=matching) for one in rows]
     costs = (f"Lanes per request, {_metres(document.radius_m)}", "Total work") if matching else ()
     heads = (
@@ -254,11 +258,11 @@ def _beside(document: GeoTableDocument) -> Markup:
 
 def _strategy(one: GeoBeside, most: float, *, chosen: bool, matching: bool) -> Markup:
     named = join(tag("b", one.strategy), tag("span", "this table", class_="badge")) if chosen else one.strategy
-    label = f"total work {times(one.work)}" if matching else f"CV {spread(one.cv)}"
-    drawn = bar((one.work if matching else one.cv) / most, label, kind="after" if chosen else "heat")
+    label = f"total work {times(one.total_work)}" if matching else f"CV {spread(one.cv)}"
+    drawn = bar((one.total_work if matching else one.cv) / most, label, kind="after" if chosen else "heat")
     costs = (
         tag("td", f"{one.copies:.2f}", class_="n bad" if one.copies > COSTLY_COPIES else "n"),
-        tag("td", times(one.work), class_="n"),
+        tag("td", times(one.total_work), class_="n"),
     )
     return tag(
         "tr",

@@ -118,7 +118,7 @@ def _leaves(tree: Mapping[str, Any], before: str, path: Path) -> Iterator[tuple[
             yield from _leaves(value, f"{name}.", path)
         elif name in SETTINGS or passed_on:
             if not isinstance(value, str | int | float | bool):
-                raise UsageError.of(f"{path}: {name} takes a text", got=type(value).__name__)
+                raise UsageError(f"{path}: {name} is {_kind(value)}; allowed: text, a number, true or false")
             yield name, str(value).lower() if isinstance(value, bool) else value
         else:
             raise UnknownNameError.among(f"setting in {path}", name, [*SETTINGS, *(f"{one}.NAME" for one in TABLES)])
@@ -126,8 +126,14 @@ def _leaves(tree: Mapping[str, Any], before: str, path: Path) -> Iterator[tuple[
 
 def _table(value: Any, name: str, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UsageError.of(f"{path}: {name} is a table", got=type(value).__name__, hint=f"[{name}]")
+        raise UsageError(f"{path}: {name} is {_kind(value)}; allowed: a table; hint: [{name}], its settings below it")
     return value
+
+
+def _kind(value: object) -> str:
+    """What a value is in the words of TOML; not the value itself, which may be a secret in the wrong place."""
+    named = {list: "an array", dict: "a table", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    return named.get(type(value), "a date or time")
 
 
 def _check(one: ConfiguredValue) -> None:

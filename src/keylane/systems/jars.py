@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from xml.sax.saxutils import quoteattr
 
 from keylane.errors import JarError, MissingExtraError, UsageError
+from keylane.numbers import plural
 from keylane.private import check_file, make_folder
 from keylane.spark.jvm import cache_folder, find_java
 from keylane.systems.atomic import force
@@ -193,7 +194,7 @@ def fetched(name: Kit, folder: Path | None = None, tell: Tell = silent, seconds:
         _copy_from_cache(away, folder)
         away = lacking(wanted, folder)
     if away:
-        tell(f"fetching {len(away)} jar(s) of the kit {name}, once, into {folder}")
+        tell(f"fetching {plural(len(away), 'jar')} of the kit {name}, once, into {folder}")
         make_folder(folder) if cached else folder.mkdir(parents=True, exist_ok=True)
         retrieve(away, folder, check, seconds)
     for jar in wanted:

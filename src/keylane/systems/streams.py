@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
-from keylane.numbers import count
+from keylane.numbers import count, plural
 from keylane.records import NOT_OF_CONTRACT
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class Skipped:
 
     lines: int = 0
     first: str = ""
-    what: str = "line(s) are no records"
+    what: str = "line"
+    fault: str = "that cannot be read as a record"
 
     def add(self, lines: int, file: str, number: int) -> None:
         """Count some more lines of a file."""
@@ -105,12 +106,12 @@ class Skipped:
     @property
     def text(self) -> str:
         """In words; nothing where nothing was skipped."""
-        return f"{count(self.lines)} {self.what} and were skipped, the first is {self.first}" if self.lines else ""
+        return f"skipped {self.counted}" if self.lines else ""
 
     @property
     def counted(self) -> str:
         """The same where they were counted as malformed records."""
-        return f"{count(self.lines)} {self.what}, the first is {self.first}" if self.lines else ""
+        return f"{plural(self.lines, self.what)} {self.fault}, the first is {self.first}" if self.lines else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,8 @@ def test_steps_that_only_people_can_do_are_listed(run: Run, saved: Path) -> None
     assert "KeyedProducer(Router(" in steps["producers"]["commands"][-1]
     assert "stop the producers" in steps["consumers"]["what"]
     # The export that was counted has the old placement for ever: it is not what is checked.
-    assert steps["afterwards"]["commands"] == [f"keylane check {saved.with_name('today.yaml')} --data NEW_EXPORT"]
+    contract = saved.with_name("today.yaml")
+    assert steps["afterwards"]["commands"] == [f"keylane check {contract} --data NEW_EXPORT --lane COLUMN"]
 
 
 def test_what_is_to_be_typed_names_the_contract_from_here(
@@ -129,7 +130,7 @@ def test_what_is_to_be_typed_names_the_contract_from_here(
 ) -> None:
     monkeypatch.chdir(saved.parent)
     out = run("apply", saved)[1]
-    assert "keylane check today.yaml --data NEW_EXPORT" in out
+    assert "keylane check today.yaml --data NEW_EXPORT --lane COLUMN" in out
     assert str(saved.parent) not in out
 
 

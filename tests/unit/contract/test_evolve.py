@@ -274,7 +274,7 @@ def test_a_hot_key_that_changes_its_rule_moves_and_no_other(
 ) -> None:
     change = only(evolve(contract(old), contract(new)).changes)
     assert change == Change("moves-keys", "spec.hot_keys", change.message)
-    assert re.findall(r"^(\d) hot key\(s\) .*: (.*)$", change.message) == [changed]
+    assert re.findall(r"^another rule for (\d) hot keys?: (.*)$", change.message) == [changed]
 
 
 @pytest.mark.parametrize(

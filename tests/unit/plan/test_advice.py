@@ -240,8 +240,8 @@ def test_every_figure_stands_on_the_records_that_the_basis_names(profile: Made) 
 
 def test_lengths_of_time_and_of_records_are_said_as_people_do() -> None:
     day = 86_400_000_000
-    assert length_of(Windows("time", (0, day, 45 * day)), 0, 2) == "45 days"
-    assert length_of(Windows("position", (0, 1_500)), 0, 1) == "1,500 records"
+    assert length_of(Windows("time", (0, day, 45 * day)), [1, 1], 0, 2) == "45 days"
+    assert length_of(Windows("position", (0, 1_500)), [1_400], 0, 1) == "1,500 records"
     assert [duration(timedelta(seconds=one)) for one in (86_400, 5_400, 60, 3)] == [
         "1 day",
         "90 minutes",
@@ -348,3 +348,9 @@ def test_what_todays_contract_rules_out_is_left_out_and_never_fatal(profile: Mad
         assert "on_empty" in (keyless.because or "")
     else:
         assert keyless.because is None
+
+
+def test_a_topic_that_was_loaded_at_once_says_nothing_about_time() -> None:
+    minute = 60_000_000
+    assert length_of(Windows("time", (0, minute // 2, minute)), [1_500, 2_500], 0, 1) == "1,500 records"
+    assert length_of(Windows("time", (0, minute, 2 * minute)), [1_500, 2_500], 0, 1) == "1 minute"

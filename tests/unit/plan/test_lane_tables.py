@@ -231,12 +231,12 @@ def test_many_lanes_for_one_city_are_called_dear() -> None:
         cells_of(*(np.array([(40.7, -74.0)]) + rng.normal(0, 0.02, (4_000, 2))).T), np.ones((4_000, 1))
     )
     counted = Counted(homes, both, both)
-    (note,) = [note for note in document(counted, Wish(60), timed=False)["notes"] if "lanes on average" in note]
-    assert note.endswith("within 1000 m of a record, if requests were matched so; --radius 1000 makes a table for it")
+    (note,) = [note for note in document(counted, Wish(60), timed=False)["notes"] if "--radius 1000" in note]
+    assert note.startswith("matched within 1,000 m, a request would go to ")
     decided = document(counted, Wish(60, radius=1000.0), radii=(1000.0,), timed=False)["notes"]
     assert any("fewer lanes or a smaller radius help" in note for note in decided)
     cheap = document(traffic(), Wish(7, radius=500.0), radii=(500.0,))["notes"]
-    assert not any("lanes on average" in note for note in cheap)
+    assert not any("radius" in note for note in cheap)
 
 
 def test_a_change_that_was_held_back_says_by_what() -> None:

@@ -153,7 +153,7 @@ def test_the_same_answer_on_enough_brokers_breaks_none() -> None:
 def test_brokers_that_are_not_counted_are_asked_for() -> None:
     checks = sized(Demand(96, readers=2_000, service="msk-large")).limits
     assert (checks[0].would_be, checks[0].broken) == (None, False)
-    assert checks[0].says.endswith("needs 7 broker(s) or more")
+    assert checks[0].says.endswith("needs 7 brokers or more")
 
 
 def test_the_lanes_of_other_streams_count() -> None:

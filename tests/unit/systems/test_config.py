@@ -66,7 +66,10 @@ def test_environments_are_chosen_by_name(tmp_path: Path) -> None:
         ('[kafka]\nbroker = "a:1"', "did you mean 'kafka.brokers'"),
         ('output = "xml"', "output"),
         ("[kafka", "cannot be read"),
-        ("env = 3", "env is a table"),
+        ("env = 3", "env is a number; allowed: a table"),
+        ('[kafka]\nbrokers = ["a:1"]', r"kafka.brokers is an array; allowed: text"),
+        ('[kafka.properties]\n"sasl.password" = ["hunter2"]', "is an array"),
+        ("[spark]\nmaster = 2026-01-01", "is a date"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_refused_and_no_secret_shown(text: str, message: str, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, MissingExtraError, UsageError
+from keylane.numbers import plural
 from keylane.spark.jvm import cache_folder
 from keylane.systems import jars
 from keylane.systems.atomic import write_json
@@ -260,7 +261,7 @@ def _same(there: Cluster, brokers: int, *, tls: bool, port: int | None) -> Clust
     if (len(there.nodes), there.tls) != (brokers, tls) or port not in (None, there.nodes[0].port):
         raise BrokerError.of(
             "another cluster is running in this folder",
-            got=f"{len(there.nodes)} broker(s) at {there.bootstrap}{', TLS' if there.tls else ''}",
+            got=f"{plural(len(there.nodes), 'broker')} at {there.bootstrap}{', TLS' if there.tls else ''}",
             hint="keylane dev kafka down, or another --dir",
         )
     return there

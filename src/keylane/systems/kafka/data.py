@@ -91,7 +91,7 @@ def describe_topic(address: Address, spec: FieldSpec, options: StreamOptions) ->
     taken = stretches(inside, wanted.most)
     parts = tuple(Part(address.name, lane=one.lane, start=one.start, end=one.end) for one in taken)
     columns = (spec.key, *_POSITION, "timestamp")
-    skipped = Skipped(what="record(s) have a value that cannot be read")
+    skipped = Skipped(what="record", fault="with a value that cannot be read")
     read = ReadColumns(partial(TopicReader, access), spec, options, skipped)
     many = sum(one.end - one.start for one in taken)
     sampled = stated(there, inside, many, wanted, spread=True)

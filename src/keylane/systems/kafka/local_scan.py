@@ -116,7 +116,7 @@ def counted_scan(read: ScannedTopic, found: ScannedRanges, wanted: ScanRequest) 
     facts |= {"unit": times.unit} if times.unit else {}
     facts |= {"unit_by_size": True} if times.unit and not wanted.unit else {}
     facts["offsets"] = [list(one) for one in found.ranges]
-    skipped = Skipped(what="record(s) cannot be read")
+    skipped = Skipped(what="record", fault="that cannot be read")
     return LocalScan(
         partial(_batches, source, topic, wanted, times, skipped),
         times.windows,

@@ -233,7 +233,7 @@ class _Keyed(ABC):
         self._raise_failed(waiting)
         if waiting:
             waited = "no answer" if timeout is None else f"{timeout:g} s without an answer"
-            text = f"{numbers.count(waiting)} record(s) are not delivered yet: got {waited}"
+            text = f"{numbers.plural(waiting, 'record')} not delivered yet: got {waited}"
             hint = "they are still tried until delivery.timeout.ms; flush again, or look at the broker"
             raise DeliveryError(f"{text}; hint: {hint}", waiting=waiting)
 
@@ -272,9 +272,8 @@ class _Keyed(ABC):
         if getattr(self, "_closed", True) or self._is_forked:
             return
         if left := self._waiting() + len(self._failed):
-            text = (
-                f"a producer was dropped with {left} record(s) that are not delivered; hint: flush(), close() or with"
-            )
+            records = numbers.plural(left, "record")
+            text = f"a producer was dropped with {records} not delivered; hint: flush(), close() or with"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     @property
@@ -365,10 +364,10 @@ class _Keyed(ABC):
             shown = "; ".join(map(str, failed[:NAMED])) + (
                 f"; and {numbers.count(len(failed) - NAMED)} more" if failed[NAMED:] else ""
             )
-            more = f"; {numbers.count(waiting)} more are not delivered yet" if waiting else ""
+            more = f"; {numbers.count(waiting)} more not delivered yet" if waiting else ""
             hint = "they are in the error's `records`; send them again, or give on_failure"
             raise DeliveryError(
-                f"{numbers.count(len(failed))} record(s) were not delivered: {shown}{more}; hint: {hint}",
+                f"{numbers.plural(len(failed), 'record')} not delivered: {shown}{more}; hint: {hint}",
                 failed,
                 waiting,
             )

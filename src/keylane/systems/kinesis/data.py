@@ -89,7 +89,7 @@ def describe_shards(address: Address, spec: FieldSpec, options: StreamOptions) -
     found = open_shards(address, options)
     parts = tuple(Part(address.name, lane=number, end=found.most) for number in found.read)
     columns = (spec.key, "lane", "partition", "offset", "timestamp")
-    skipped, readers = Skipped(what="record(s) have a value that cannot be read"), list[ShardChunks]()
+    skipped, readers = Skipped(what="record", fault="with a value that cannot be read"), list[ShardChunks]()
 
     def make(**flags: bool) -> ShardChunks:
         readers.append(found.chunks(**flags))

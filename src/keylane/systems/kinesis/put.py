@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import DeliveryError, UnplacedError, UsageError
 from keylane.keyspace.hash_keys import checked_partition_key
-from keylane.numbers import count
+from keylane.numbers import count, plural
 from keylane.records import Reason, Undelivered
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _not_written(lost: Sequence[Undelivered]) -> DeliveryError:
     shown = "; ".join(map(str, lost[:NAMED])) + (f"; and {count(len(lost) - NAMED)} more" if lost[NAMED:] else "")
     hint = "they are in the error's `records`, each with its `number` among those given; send them again, or split "
     hint += "the shards that refuse"
-    return DeliveryError(f"{count(len(lost))} record(s) were not written: {shown}; hint: {hint}", lost)
+    return DeliveryError(f"{plural(len(lost), 'record')} not written: {shown}; hint: {hint}", lost)
 
 
 def _partition_key(key: bytes) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.fields import FieldSpec
 from keylane.errors import DataError, TargetError
-from keylane.numbers import count
+from keylane.numbers import count, plural
 from keylane.placement.ranges import KeySpace
 from keylane.router import Router
 from keylane.systems.kafka.headers import dead_topic
@@ -113,8 +113,8 @@ class ShardChunks(TopicReader):
         """What there is to say of all that was read."""
         found = [f"read {self.cut}"] if self.cut else []
         if self.discarded:
-            why = "stand in aggregated records with a hash key outside their shard"
-            found.append(f"{count(self.discarded)} record(s) {why}: consumers that know the format discard them")
+            why = "in aggregated records with a hash key outside their shard"
+            found.append(f"{plural(self.discarded, 'record')} {why}: consumers that know the format discard them")
         return found
 
     def __getstate__(self) -> Any:

@@ -84,7 +84,7 @@ def test_twin_all_in_one_request_and_the_refused_again_breaks_the_order(router: 
 def test_a_service_that_takes_nothing_is_an_error_that_names_every_record(router: Router) -> None:
     pauses: list[float] = []
     with pytest.raises(
-        DeliveryError, match=rf"^7 record\(s\) were not written: record 0, t lane \d, key b'm-0': {FULL}"
+        DeliveryError, match=rf"^7 records not written: record 0, t lane \d, key b'm-0': {FULL}"
     ) as caught:
         put_records(Service(deaf=True), router, rows(7, 5), tries=4, sleep=pauses.append)
     assert [one.key for one in caught.value.records] == [f"m-{i % 5}".encode() for i in range(7)]

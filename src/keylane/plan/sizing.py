@@ -23,9 +23,7 @@ from keylane.numbers import count, percent, plural, throughput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Limits of brokers and services, as data with their names.
-
-AS_OF: Final = 2026
+# Limits of brokers and services as of 2026, as data with their names.
 
 Scope: TypeAlias = Literal["lane", "broker", "cluster"]
 Counts: TypeAlias = Literal["replicas", "lanes", "brokers", "MB/s in", "MB/s out", "records/s in"]

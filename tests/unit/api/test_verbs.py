@@ -278,3 +278,12 @@ def test_explain_without_a_contract_loads_neither_pydantic_nor_numpy() -> None:
     code = "from keylane import explain; explain('TT0124', lanes=15)\nimport sys\n"
     code += "assert not {'pydantic', 'numpy', 'pyarrow'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_a_parquet_file_that_asks_for_views_is_counted_as_one_of_text(tmp_path: Path) -> None:
+    keys = pa.array([f"m-{n % 7}" for n in range(100)])
+    for name, column in (("view", keys.cast(pa.string_view())), ("text", keys)):
+        pq.write_table(pa.table({"k": column}), tmp_path / f"{name}.parquet")
+    view, text = (profile(tmp_path / f"{name}.parquet", "k", show_keys=True) for name in ("view", "text"))
+    assert pq.read_schema(tmp_path / "view.parquet").field("k").type == pa.string_view()
+    assert (view.records, view.heavy) == (100, text.heavy)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 from typing import TYPE_CHECKING
@@ -156,3 +157,24 @@ def test_cells_that_are_separated_by_something_else_are_named(run: Run, tmp_path
     assert (code, out) == (1, "")
     assert "it looks separated by ';', and was read with ','" in err
     assert err.endswith("hint: --delimiter ';'\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", gzip.compress(b"k,lane\na,1\n"), ".gz"),
+        ("a.csv", "k,lane\na,1\n".encode("utf-16"), "UTF-16"),
+        ("a.json", b'[{"k": "a", "lane": 1},\n {"k": "b", "lane": 2}]', "JSON array"),
+    ],
+)
+def test_a_file_that_is_no_lines_of_text_is_said_to_be_none(
+    run: Run, tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    code, out, err = run("init", tmp_path / name, "--key", "k", "--out", tmp_path / "c.yaml")
+    assert (code, out, says in err) == (1, "", True), err
+    assert not (tmp_path / "c.yaml").exists()
+    # The twin: lines that lack the column are said to lack it.
+    (tmp_path / "b.csv").write_text("j,lane\na,1\n")
+    code, _, err = run("init", tmp_path / "b.csv", "--key", "k")
+    assert (code, "no such column" in err) == (2, True)

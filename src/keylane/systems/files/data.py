@@ -179,6 +179,31 @@ def empty_cells(data: Description, names: Sequence[str], most: int = _ROWS) -> s
     return f"{rows} have an empty cell in {named}: an empty key, not a null one; hint: if it means null, --csv-null ''"
 
 
+#: How files begin that are no lines of text, and what to do with them.
+_BEGINNINGS: Final = {
+    b"\x1f\x8b": ("packed by gzip", "name it so that it ends in .gz"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "name it so that it ends in .zst"),
+    b"BZh": ("packed by bzip2", "name it so that it ends in .bz2"),
+    b"\xff\xfe": ("in UTF-16", "iconv -f UTF-16 -t UTF-8 writes it as UTF-8"),
+    b"\xfe\xff": ("in UTF-16", "iconv -f UTF-16 -t UTF-8 writes it as UTF-8"),
+}
+
+
+def _unlike_lines(file: Path, kind: str) -> DataError | None:
+    """The error for a file whose first bytes are not those of lines; None where they look right."""
+    if compression_of(file.name) is not None:
+        return None
+    with file.open("rb") as stream:
+        first = stream.read(64)
+    for begins, (what, hint) in _BEGINNINGS.items():
+        if first.startswith(begins):
+            return DataError.of(f"{file} is {what}", allowed="lines of text in UTF-8", hint=hint)
+    if kind == "json" and first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
+        hint = "jq -c '.[]' writes an array as lines"
+        return DataError.of(f"{file} is one JSON array", allowed="JSON lines: an object on each line", hint=hint)
+    return None
+
+
 def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, reader: LineReader) -> Description:
     root, named = Path(path), [str(file) for file in files]
     parts = _partitioning(root, files, fields.text)
@@ -190,7 +215,9 @@ def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, re
     values = tuple((str(file), _folder_values(file, root, folders)) for file in files)
     skipped = Skipped()
     read = ReadLineFiles(path, values, reader, skipped, names if kind == "csv" else None, marks=bool(fields.kinds))
-    misread = misread_columns(path, inside, reader.delimiter) if kind == "csv" else None
+    misread = _unlike_lines(files[0], kind) if files else None
+    if misread is None and kind == "csv":
+        misread = misread_columns(path, inside, reader.delimiter)
     return Description(path, names, (Part(path),), read, skipped=skipped, misread=misread)
 
 

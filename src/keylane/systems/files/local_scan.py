@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keylane.batch_router import plainly_laid
 from keylane.contract.fields import FieldSpec, in_tree, paths_in, steps_of
 from keylane.errors import DataError, NoRecordsError, UnknownNameError
 from keylane.keys.arrow_bytes import plain
@@ -279,7 +280,8 @@ def _parquet_rows(
         try:
             opened = pq.ParquetFile(file.path, metadata=footer.metadata, coerce_int96_timestamp_unit="us")
             for batch in opened.iter_batches(batch_size=_ROWS, columns=tops) if tops else _of_nothing(footer.rows):
-                columns = {name: column_at(batch, name) for name in inside}
+                laid = plainly_laid(batch)
+                columns = {name: column_at(laid, name) for name in inside}
                 columns |= {
                     name: pa.repeat(pa.scalar(file.values.get(name), kind), len(batch))
                     for name, kind in types.items()

@@ -31,7 +31,11 @@ COMMANDS: Final = (
 #: The commands within commands that take what is configured; a shell reads what `dev kafka env` prints, as it is.
 INNER: Final[dict[str, dict[str, Any]]] = {
     "geo": {"table": {}},
-    "shards": {"keys": {"add": {}, "list": {}, "remove": {}, "import": {}, "redistribute": {}}, "plan": {}},
+    "shards": {
+        "keys": {"add": {}, "list": {}, "remove": {}, "import": {}, "redistribute": {}},
+        "plan": {},
+        "apply": {},
+    },
     "demo": {"lesson": {}},
     "dev": {"jars": {}, "kafka": {"up": {}, "down": {}, "status": {}, "load": {}}},
 }

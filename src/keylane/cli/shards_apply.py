@@ -9,6 +9,7 @@ import click
 
 from keylane.cli.options import length_of_time
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.terminal import note
 from keylane.numbers import count, plural
 
 PENDING: Final = 3
@@ -52,8 +53,7 @@ def apply(
     from keylane.systems.resharding import Waiting
 
     waiting = Waiting(time.monotonic, time.sleep, patience)
-    say = _said if yes else lambda _: None
-    document = apply_shards(plan, stream=stream, record=record, yes=yes, waiting=waiting, say=say)
+    document = apply_shards(plan, stream=stream, record=record, yes=yes, waiting=waiting, say=note)
     rows = [{"step": one.step, "call": one.call, "at": one.at, "state": one.state} for one in document.calls]
     sections = [
         Section(CALLS, rows, "Calls, in order:", for_programs=len(rows) > SHOWN),
@@ -66,7 +66,3 @@ def apply(
     else:
         line = f"done: {plural(document.done, 'call')}, {count(document.now)} of them now; {shards}"
     return Result(document, sections, [], PENDING if document.left else 0, [line]), output
-
-
-def _said(text: str) -> None:
-    click.echo(text, err=True)

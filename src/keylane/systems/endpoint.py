@@ -233,8 +233,10 @@ def parse_address(text: str) -> Address:
     parts = system.rest.fullmatch(rest)
     if parts is None:
         shown = _without_login(text)
-        no_login = "" if shown == text else "an address holds no login: properties of the client do, by reference"
-        raise UsageError.of(f"not a {scheme} address", got=shown, allowed=system.form, hint=no_login)
+        hint = "" if shown == text else "an address holds no login: properties of the client do, by reference"
+        if not hint and scheme in _CONFIGURED and "/" not in rest:
+            hint = f"{scheme}:{rest} for a stream of the configured brokers"
+        raise UsageError.of(f"not a {scheme} address", got=shown, allowed=system.form, hint=hint)
     return Address(scheme, *(part or "" for part in parts.groups()))
 
 

@@ -95,6 +95,19 @@ def test_a_short_address_is_one_of_the_configured_brokers(text: str) -> None:
     assert open_endpoint(text).options.properties == (("client.id", "k"),)
 
 
+def test_a_topic_in_the_place_of_a_broker_gets_the_short_form_where_brokers_are_configured() -> None:
+    with pytest.raises(UsageError, match="not a kafka address") as alone:
+        parse_address("kafka://payments")
+    configure("kafka", "b:9092")
+    with pytest.raises(UsageError, match="hint: kafka:payments for") as caught:
+        parse_address("kafka://payments")
+    assert "kafka:payments" not in str(alone.value)
+    assert str(parse_address("kafka:payments")) == "kafka://b:9092/payments"
+    with pytest.raises(UsageError, match="not a kafka address") as login:
+        parse_address("kafka://app:secret@payments")
+    assert "secret" not in f"{caught.value} {login.value}"
+
+
 def test_properties_go_to_no_other_brokers() -> None:
     configure("kafka", "b:9092", lambda: (("sasl.username", "app"),))
     assert open_endpoint("kafka://other:9092/t").options.properties == ()

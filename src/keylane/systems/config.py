@@ -118,7 +118,8 @@ def _leaves(tree: Mapping[str, Any], before: str, path: Path) -> Iterator[tuple[
             yield from _leaves(value, f"{name}.", path)
         elif name in SETTINGS or passed_on:
             if not isinstance(value, str | int | float | bool):
-                raise UsageError(f"{path}: {name} is {_kind(value)}; allowed: text, a number, true or false")
+                several = "; hint: several are one text, with commas between" if isinstance(value, list) else ""
+                raise UsageError(f"{path}: {name} is {_kind(value)}; allowed: text, a number, true or false{several}")
             yield name, str(value).lower() if isinstance(value, bool) else value
         else:
             raise UnknownNameError.among(f"setting in {path}", name, [*SETTINGS, *(f"{one}.NAME" for one in TABLES)])

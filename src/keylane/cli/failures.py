@@ -74,7 +74,8 @@ def is_for_programs(arguments: list[str]) -> bool:
     >>> [is_for_programs(line.split()) for line in ("check c -o json", "check -ojsonl c", "check c --output=json", "c")]
     [True, True, True, False]
     """
-    return re.search(r"(?:^| )(?:-o|--output)[ =]?jsonl?(?: |$)", " ".join(arguments)) is not None
+    given = re.search(r"(?:^| )(?:-o|--output)[ =]?([a-z]+)(?: |$)", " ".join(arguments))
+    return (given[1] if given else terminal.shown.output) in {"json", "jsonl"}
 
 
 def as_document(error: Exception) -> dict[str, Any]:

@@ -97,6 +97,7 @@ def configured(context: click.Context, environment: str | None) -> None:
     brokers = found.get("kafka.brokers")
     if brokers is None and "keylane.systems.endpoint" in sys.modules:
         sys.modules["keylane.systems.endpoint"].unconfigure()
+    terminal.shown.output = found.get("output")
     if not found.values:
         return
     if brokers is not None:

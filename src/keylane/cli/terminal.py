@@ -36,11 +36,15 @@ _LAYOUT: Final = "\n\t"
 
 @dataclass(slots=True)
 class Shown:
-    """Whether anything but results and errors is shown, whether in colour, and whether errors say where they arose."""
+    """Whether anything but results and errors is shown, whether in colour, and whether errors say where they arose.
+
+    `output` is the configured form of results, which errors follow where a command line names none.
+    """
 
     quiet: bool = False
     color: str = "auto"
     verbose: bool = False
+    output: str | None = None
 
 
 shown: Final = Shown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -211,3 +212,21 @@ print(sorted(HEAVY & set(sys.modules)), file=sys.stderr)
 def test_explain_answers_without_anything_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True, timeout=20)
     assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("where", ["variable", "file"])
+def test_errors_have_the_configured_form_too(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if where == "variable":
+        monkeypatch.setenv("KEYLANE_OUTPUT", "json")
+    else:
+        (tmp_path / "keylane.toml").write_text('output = "jsonl"\n')
+    code, out, err = run("check", "nosuch.yaml")
+    assert (code, out, json.loads(err)["exit_code"]) == (1, "", 1)
+    # The twins: what is typed counts first, and without either it is a line for people.
+    assert run("check", "nosuch.yaml", "-o", "table")[2].startswith("error: ")
+    monkeypatch.delenv("KEYLANE_OUTPUT", raising=False)
+    (tmp_path / "keylane.toml").unlink(missing_ok=True)
+    assert run("check", "nosuch.yaml")[2].startswith("error: ")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run the tests in parts side by side, each a pytest of its own. What a part says is shown when it has ended, and one line
 # for each at the end. Ends with 1 if one of them fails.
-#   scripts/test.sh PYTHON all [MORE ARGUMENTS]   two parts with Spark, in one session each, and one without it
+#   scripts/test.sh PYTHON all [MORE ARGUMENTS]   two parts with Spark, in one session each, and two without it
 #   scripts/test.sh PYTHON fast [MORE ARGUMENTS]  what starts no Java, no broker and no browser
 #   scripts/test.sh PYTHON ARGUMENTS              one pytest with these arguments
 set -uo pipefail
@@ -29,7 +29,7 @@ case "${1-}" in
   all)
     shift
     # Which test is in which: tests/needs.py.
-    for name in routes spark plain; do
+    for name in routes spark servers plain; do
       part "$name" --part="$name" "$@"
     done
     ;;
@@ -55,6 +55,6 @@ for at in "${!pids[@]}"; do
   cat "$words/${names[$at]}"
 done
 for name in "${names[@]}"; do
-  printf 'test: %-6s %s\n' "$name" "$(tail -n 1 "$words/$name")"
+  printf 'test: %-7s %s\n' "$name" "$(tail -n 1 "$words/$name")"
 done
 exit "$worst"

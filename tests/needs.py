@@ -6,6 +6,7 @@ Long are Java, a broker, a Kinesis server, a browser, and many cases.
 
     routes  tests/route, and tests/integration with a Spark session
     spark   the other tests with Java
+    servers the other tests with a broker or a Kinesis server
     plain   the other tests
 """
 
@@ -42,7 +43,9 @@ FOLDERS = {
 #: A part does not even import what is not its own.
 ROUTES = {"integration", "route"}
 PLAIN = {"architecture", "crosscheck", "history", "properties", "scripts", "security", "unit", "vectors"}
-PARTS = ("routes", "spark", "plain")
+#: What is started for tests that wait for its answers more than they compute.
+SERVERS = {"broker", "node"}
+PARTS = ("routes", "spark", "servers", "plain")
 PROGRAMS = {"java", "spark-submit", "chromium", "chromedriver", "node", "npm"}
 STARTING = {"subprocess.Popen", "os.posix_spawn", "os.exec"}
 
@@ -54,14 +57,17 @@ def needs(fixtures: Iterable[str], folder: str) -> set[str]:
 
 def part_of(folder: str, markers: Iterable[str]) -> str:
     """The part of `make test` that runs a test of a folder: exactly one, so that a new folder is in the right part."""
-    if "jvm" not in markers or folder in PLAIN:
+    if folder in PLAIN:
         return "plain"
-    return "routes" if folder in ROUTES else "spark"
+    if "jvm" in markers:
+        return "routes" if folder in ROUTES else "spark"
+    return "servers" if SERVERS & set(markers) else "plain"
 
 
 def may_have(part: str, folder: str) -> bool:
     """Whether a folder can have tests of a part."""
-    return part in {part_of(folder, markers) for markers in (FOLDERS.get(folder, set()), {"jvm"})}
+    always = FOLDERS.get(folder, set())
+    return part in {part_of(folder, always | more) for more in (set(), {"jvm"}, {"node"})}
 
 
 def refuse_to_start(event: str, arguments: tuple[Any, ...]) -> None:

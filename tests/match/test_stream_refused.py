@@ -302,9 +302,10 @@ def test_spark_connect_is_refused_with_what_to_do(tmp_path: Path) -> None:
         check=False,
         timeout=120,
         # Refused before anybody is called: nobody is there.
-        env={**os.environ, "SPARK_REMOTE": "sc://127.0.0.1:1"},
+        env={**os.environ, "SPARK_REMOTE": "sc://127.0.0.1:1/;token=canary"},
     )
     assert done.returncode == 2
     assert "Spark Connect" in done.stderr
+    assert "canary" not in done.stderr
     assert "Traceback" not in done.stderr
     assert not any((tmp_path / "out").rglob("*.json*"))

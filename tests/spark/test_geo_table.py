@@ -221,13 +221,14 @@ def test_what_no_table_can_be_written_for_is_refused_before_anything_is_read(run
     base = tmp_path / "users.yaml"
     head = "apiVersion: keylane/v1\nkind: RoutingContract\nmetadata: {name: users}\nspec:\n  streams: [a]\n  lanes: 6\n"
     base.write_text(head + "  key: {fields: [user], encoding: utf8}\n  partitioner: kafka-java\n")
-    nowhere = tmp_path / "nowhere.parquet"
-    code, _, err = run(nowhere, "--contract", base)
+    unread = tmp_path / "unread.parquet"
+    unread.write_bytes(b"no Parquet")
+    code, _, err = run(unread, "--contract", base)
     assert code == 2
     assert "users" in err
     assert "got 'utf8'" in err
-    assert "tau is out of range" in run(nowhere, "-n", 4, "--tau", "nan")[2]
-    assert "radius is out of range" in run(nowhere, "-n", 4, "--radius", "nan")[2]
+    assert "tau is out of range" in run(unread, "-n", 4, "--tau", "nan")[2]
+    assert "radius is out of range" in run(unread, "-n", 4, "--radius", "nan")[2]
 
 
 def test_the_columns_are_those_of_the_contract(run: Run, source: Path, tmp_path: Path) -> None:

@@ -32,7 +32,10 @@ def test_a_test_is_marked_by_its_fixtures_and_by_its_folder(
     [
         ("route", {"jvm"}, "routes"),
         ("integration", {"jvm", "broker"}, "routes"),
-        ("integration", {"broker"}, "plain"),
+        ("integration", {"broker"}, "servers"),
+        ("kinesis", {"node"}, "servers"),
+        ("kinesis", {"node", "jvm"}, "spark"),
+        ("kinesis", set(), "plain"),
         ("match", {"jvm"}, "spark"),
         ("browser", {"jvm", "browser"}, "spark"),
         ("browser", {"browser"}, "plain"),
@@ -50,7 +53,7 @@ def test_no_part_passes_over_a_folder_that_has_tests_of_it() -> None:
     folders = {path.name for path in Path(__file__).parents[1].iterdir() if path.is_dir()} - {"__pycache__"}
     assert folders >= ROUTES | PLAIN
     for folder in folders:
-        found = {part_of(folder, FOLDERS.get(folder, set()) | more) for more in (set(), {"jvm"})}
+        found = {part_of(folder, FOLDERS.get(folder, set()) | more) for more in (set(), {"jvm"}, {"node"})}
         assert {part for part in PARTS if may_have(part, folder)} == found
     assert not may_have("spark", "unit")
     assert not may_have("plain", "match")

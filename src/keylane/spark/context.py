@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql.utils import is_remote
 
-from keylane.errors import DataError, KeylaneError, SparkError, TargetError, UsageError, cause, first_line
-from keylane.spark.session import existing_session, is_submitted, local_session, missing_in
+from keylane.errors import DataError, KeylaneError, SparkError, TargetError, cause, first_line
+from keylane.spark.session import existing_session, is_submitted, local_session, missing_in, require_classic
 
 if TYPE_CHECKING:
     import threading
@@ -94,8 +93,7 @@ def session_beside(
     spark: SparkSession | None, master: str | None, conf: Mapping[str, str], say: Say = warn
 ) -> SparkSession:
     """A session with what the records need, beside the given one, the existing one, or a new one."""
-    if is_remote():
-        raise UsageError.of("keylane needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
+    require_classic(spark)
     theirs = spark or existing_session()
     base = theirs or local_session(master, conf)
     own = base.newSession()

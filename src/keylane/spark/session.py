@@ -28,7 +28,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from keylane.errors import SparkError, cause, visible
+from keylane.errors import SparkError, UsageError, cause, visible
 from keylane.private import new_folder
 from keylane.spark.java_calls import TRIED
 from keylane.spark.jvm import archive_options, find_java, utf8_file_names
@@ -71,6 +71,7 @@ def local_session(
     existing = existing_session()
     if existing is not None:
         return existing
+    require_classic()
     try:
         if is_submitted():
             builder = SparkSession.builder.config(map=dict(conf or {}))
@@ -80,6 +81,16 @@ def local_session(
     except (PySparkException, Py4JError) as error:
         hint = "check the master and the settings; the messages of Java are above"
         raise SparkError.of("Spark did not start", got=cause(str(error)), hint=hint) from error
+
+
+def require_classic(spark: SparkSession | None = None) -> None:
+    """Refuse Spark Connect, whether it is in use or is what a new session would be: keylane calls Java itself."""
+    if is_remote():
+        raise UsageError.of("keylane needs a classic Spark session", got="Spark Connect", hint="spark.api.mode=classic")
+    if os.environ.get("SPARK_REMOTE") and (spark or existing_session()) is None:
+        # Its value may hold a token.
+        got = "SPARK_REMOTE, which asks for Spark Connect"
+        raise UsageError.of("keylane needs a classic Spark session", got=got, hint="unset SPARK_REMOTE")
 
 
 @contextmanager

@@ -257,7 +257,7 @@ def forms() -> str:
 def path_of(address: Address, what: str) -> Path:
     """The path of an address of files, for what only files can be; any other system lacks it."""
     if not address.is_path:
-        raise UnsupportedError.of(f"{what} has to be a path; nothing was contacted", got=str(address), allowed="a path")
+        raise UnsupportedError.of(f"{what} must be a path; nothing was contacted", got=str(address), allowed="a path")
     return Path(address.name).absolute()
 
 

@@ -200,7 +200,7 @@ def test_a_cluster_that_ran_elsewise_is_not_passed_off_as_the_one_asked_for(
 ) -> None:
     monkeypatch.setattr("keylane.systems.jars.fetched", lambda _kit, **_options: [])
     assert up(played.folder) == (played, False)
-    with pytest.raises(BrokerError, match=r"got '1 broker\(s\) at 127"):
+    with pytest.raises(BrokerError, match=r"got '1 broker at 127"):
         up(played.folder, 3)
     with pytest.raises(UsageError, match="got 2"):
         up(played.folder, 2)

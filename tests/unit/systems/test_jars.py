@@ -87,7 +87,7 @@ def test_jars_are_fetched_once_and_found_from_then_on(world: Path, folder: Path)
     first = jars.fetched("broker", tell=told.append)
     assert first == [folder / "a-1.0.jar", folder / "b-1.0.jar"]
     (note,) = told
-    assert re.search(rf"2 jar\(s\) of the kit broker.*{folder}", note)
+    assert re.search(rf"2 jars of the kit broker.*{folder}", note)
     assert jars.fetched("broker", tell=told.append) == first
     assert (times_asked(world), len(told)) == (1, 1)
     assert names(folder) == ["a-1.0.jar", "b-1.0.jar"]

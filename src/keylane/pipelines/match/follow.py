@@ -33,7 +33,13 @@ from keylane.pipelines.match.write import Written, check_target
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
-from keylane.spark.session import active_session_kept, existing_session, for_small_batches, is_submitted
+from keylane.spark.session import (
+    active_session_kept,
+    existing_session,
+    for_small_batches,
+    is_submitted,
+    require_classic,
+)
 from keylane.spark.streaming import run_query
 from keylane.systems.checkpoint import check_checkpoint, check_sums, drop_unforced, query_id, unreadable
 from keylane.systems.endpoint import parse_address, path_of
@@ -100,6 +106,7 @@ def follow(
 
     Run again it goes on where the last run ended, whether that was finished, stopped or killed.
     """
+    require_classic(spark)
     given, how, began = options.checked(follow=True), _checked(following or Following()), time.monotonic()
     to = parse_address(target)
     sides = (find("drivers", drivers, given.drivers, given), find("riders", riders, given.riders, given))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from keylane.router import Router
 
 REASONS: Final = tuple(Reason)
+_ARROW: Final = (pa.Array, pa.ChunkedArray)
 #: The columns of placements.
 PLACED: Final = pa.schema(
     {"stream": pa.string(), "lane": pa.int32(), "routing_key": pa.large_binary(), "reason": pa.string()}
@@ -190,6 +191,7 @@ def batches_with(given: Any, *columns: str | None) -> Iterator[pa.RecordBatch]:
 def _decided(router: Router, given: Any, positions: Any) -> Iterator[Decided]:
     """Batch by batch, so that a reader larger than memory will do."""
     batches, at = batches_of(given), 0
+    positions = None if positions is None else _position_column(positions)
     for batch in batches:
         yield decide(router, plainly_laid(batch), None if positions is None else positions[at : at + len(batch)])
         at += len(batch)
@@ -265,11 +267,22 @@ def _hashed(router: Router, keys: pa.Array, tier: int | None = None) -> NDArray[
     return router.partitioner.hashed_lanes(keys, router.key_space_of(tier)).astype(np.int32)
 
 
+def _position_column(given: Any) -> NDArray[Any]:
+    """Positions as an array of one dimension, of whatever they are."""
+    allowed = "whole numbers in an Arrow or NumPy array, a series or a list"
+    try:
+        array = np.asarray(given.to_numpy(zero_copy_only=False) if isinstance(given, _ARROW) else given)
+    except ValueError as error:
+        raise ArgumentError.of("not positions of rows", got=given, allowed=allowed) from error
+    if array.ndim != 1:
+        raise ArgumentError.of("not positions of rows", got=given, allowed=allowed)
+    return array
+
+
 def _positions(given: Any, rows: int) -> NDArray[np.int64] | None:
     if given is None:
         return None
-    numbers = given.to_numpy(zero_copy_only=False) if isinstance(given, pa.Array | pa.ChunkedArray) else given
-    positions = np.asarray(numbers)
+    positions = _position_column(given)
     if len(positions) != rows or (rows and not np.issubdtype(positions.dtype, np.integer)):
         got = f"{len(positions)} of {positions.dtype}"
         raise DataError.of("the positions do not match the rows of the batch", got=got, allowed=f"{rows} whole numbers")

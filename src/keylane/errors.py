@@ -39,6 +39,7 @@ __all__ = [
     "cause",
     "did_you_mean",
     "first_line",
+    "listed_names",
     "visible",
 ]
 
@@ -90,6 +91,23 @@ def shorten(value: object, most: int = 120) -> str:
     return text if len(text) <= most + 3 else f"{text[:most]}…"
 
 
+#: Names in a message; a closed list of keylane's own is shorter than twice this, and is never cut.
+_NAMES_SHOWN = 20
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """Names for a message: all of a short list; of a long one, as a wide file's columns, the first and how many more.
+
+    >>> listed_names(["merchant", "amount"])
+    'merchant, amount'
+    >>> listed_names([f"c{n}" for n in range(1_000)])[-20:]
+    'c19 … and 980 more'
+    """
+    if len(names) <= 2 * _NAMES_SHOWN:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES_SHOWN])} … and {len(names) - _NAMES_SHOWN:,} more"
+
+
 def first_line(text: str) -> str:
     """The first line that is not empty: what comes below it in an error of Java is its stack."""
     return next((line.strip() for line in text.splitlines() if line.strip()), text)
@@ -139,7 +157,7 @@ class UnknownNameError(KeylaneError, LookupError):
     @classmethod
     def among(cls, kind: str, got: str, known: Sequence[str]) -> Self:
         """List what exists, and which of it was probably meant."""
-        return cls.of(f"unknown {kind}", got=got, allowed=", ".join(known), hint=did_you_mean(got, known))
+        return cls.of(f"unknown {kind}", got=got, allowed=listed_names(known), hint=did_you_mean(got, known))
 
 
 class ContractError(KeylaneError, ValueError):

@@ -108,6 +108,13 @@ def test_positions_count_through_the_batches_of_a_reader(router: Router) -> None
         router.lanes(nulls.to_reader(max_chunksize=2), [*numbers, 1024])
 
 
+@pytest.mark.parametrize("batch", [TABLE, TABLE.to_batches()[0], [{"merchant": "b"}]], ids=["table", "batch", "list"])
+@pytest.mark.parametrize("positions", ["ab", 3, [[1], [2]]], ids=repr)
+def test_positions_that_are_no_column_are_refused(batch: Any, positions: Any, router: Router) -> None:
+    with pytest.raises(ArgumentError, match="not positions of rows"):
+        router.lanes(batch, positions)
+
+
 def test_records_are_placed_as_one_record_is(router: Router) -> None:
     records: list[dict[str, Any]] = [{"merchant": "b"}, {}, {"merchant": "b", "x": object()}, {"merchant": b"b"}]
     assert router.lanes(records).to_pylist() == [router.place(one).lane for one in records]

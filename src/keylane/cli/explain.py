@@ -46,6 +46,8 @@ KNOWN_AS: Final = {
 TEACHING: Final = "teaching code"
 #: Letters of the line that stands for the key space, and shards up to which their boundaries are in it.
 DRAWN, FEW_SHARDS = 66, 33
+#: Characters of a key in a table of several.
+LONG_KEY: Final = 120
 
 
 class _WithPlaces(click.Command):
@@ -260,8 +262,15 @@ def _many(found: list[KeyAnswer]) -> Result:
     needs = sorted({name for asked in found for name in asked.needs})
     lines = [_needed(tuple(needs))] if needs else []
     every = ExplainedKeys(keys=[asked.document for asked in found])
-    section = Section(("key", "lane", "agree", "other_lanes"), rows, forms={"key": lambda key: key or "''"})
+    section = Section(("key", "lane", "agree", "other_lanes"), rows, forms={"key": _key_cell})
     return Result(every, [section], lines, 2 if needs else 0, [verdict])
+
+
+def _key_cell(key: str) -> str:
+    """A key as a table shows it: a long one would make every row as long as itself; documents have it whole."""
+    if len(key) <= LONG_KEY:
+        return key or "''"
+    return f"{key[:LONG_KEY]}… ({count(len(key))} characters)"
 
 
 def _by_lane(document: ExplainedByClient, *, everything: bool) -> Iterator[dict[str, Any]]:

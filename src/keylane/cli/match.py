@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 # The options of `match`: declared once, and turned into what `pipelines.match` takes.
 
 #: Names of columns, and what they are called where nothing is said.
-#: Lanes per request above which another table is worth making.
-_DEAR: Final = 2.0
 _COLUMNS: Final = {"id": "id", "time": "ts", "lat": "lat", "lng": "lng"}
 match_options: Final = grouped(
     click.option("--drivers", metavar="SRC", help="Driver pings: file, folder or kafka://host:port/topic."),
@@ -300,9 +298,12 @@ def _lines(document: MatchDocument) -> Iterator[str]:
             listed = ", ".join(f"{count(number)} {reason}" for reason, number in reasons.items())
             yield f"dead letters of {side}: {listed}"
     yield from document.notes
-    if document.copies_per_rider > _DEAR:
+    from keylane.plan.geo_work import COSTLY_COPIES
+
+    if document.copies_per_rider > COSTLY_COPIES:
         table = f"a table for the radius if this is none (keylane geo table --radius {document.radius_m:g})"
-        yield f"more than {_DEAR:g} lanes for a request is much; what helps: fewer lanes, a smaller radius, or {table}"
+        much = f"more than {COSTLY_COPIES:g} lanes for a request is much"
+        yield f"{much}; what helps: fewer lanes, a smaller radius, or {table}"
 
 
 def _fullest(loads: list[int]) -> float:

@@ -347,8 +347,10 @@ def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
 
 
 def _share_of_first(document: ProfileDocument) -> str:
-    """The share of the first hundredth of the keys, as near as the curve tells it."""
+    """The share of the heaviest hundredth of the keys, as near as the curve tells it."""
     ranks = document.key_ranks
     wanted = max(1, ranks[-1].rank // 100)
     near = min(ranks, key=lambda one: abs(one.rank - wanted))
-    return f", the first {numbers.count(near.rank)} of them {numbers.share(near.cumulative)}" if near.rank > 1 else ""
+    return (
+        f", the heaviest {numbers.count(near.rank)} of them {numbers.share(near.cumulative)}" if near.rank > 1 else ""
+    )

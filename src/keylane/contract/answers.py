@@ -14,6 +14,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from keylane.contract.partitioners import FACTS
+from keylane.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,17 @@ class Answers:
 
 def answers(contract: Contract) -> tuple[Answers, ...]:
     """Ask every rule of the contract; the first answer is that of all keys no other rule speaks of."""
+    check_contract(contract)
     return (_tail(contract), *_hot(contract), *_table(contract), *_leaves(contract))
+
+
+def check_contract(given: object) -> None:
+    """Refuse what is not a `Contract`: the text or the path of one is read by `load_contract` and `parse_contract`."""
+    from keylane.contract.model import Contract
+
+    if not isinstance(given, Contract):
+        hint = "load_contract(path), or parse_contract(text)"
+        raise ArgumentError.of("not a contract", got=given, allowed="a Contract", hint=hint)
 
 
 def weakest(given: Sequence[Answers]) -> OrderScope:

@@ -12,7 +12,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from keylane import numbers
-from keylane.contract.answers import answers, moved_share, weakest
+from keylane.contract.answers import answers, check_contract, moved_share, weakest
 from keylane.contract.fingerprint import fingerprint, key_bytes_form, placement_form
 from keylane.contract.lane_table import leaf_lanes
 from keylane.contract.partitioners import FACTS
@@ -198,6 +198,8 @@ def evolve(old: Contract, new: Contract, others: Sequence[Contract] = ()) -> Evo
     Worked example: 12 lanes to 24 under kafka-java moves half of the keys; to 18, two thirds; to 6 is impossible
     in place, because a topic cannot lose partitions, and needs a new stream.
     """
+    for one in (old, new, *others):
+        check_contract(one)
     moved = placement_form(old) != placement_form(new)
     due = old.metadata.epoch + 1 if moved and new.metadata.epoch == old.metadata.epoch else None
     return Evolution(fingerprint(old), fingerprint(new), tuple(_changes(old, new, others)), due)

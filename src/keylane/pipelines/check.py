@@ -31,7 +31,7 @@ from keylane.documents.check import (
     MisplacedRow,
     RuleAnswers,
 )
-from keylane.errors import DataError, UsageError
+from keylane.errors import DataError, UsageError, listed_names
 from keylane.measure import copartition
 from keylane.measure.chance import ALPHA
 from keylane.measure.conformance import keeps
@@ -57,7 +57,7 @@ def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[
     found = key or data.key, lane or data.lane
     if None in found:
         missing = "lane" if found[0] else "key"
-        allowed = ", ".join(data.columns)
+        allowed = listed_names(data.columns)
         raise data.misread or UsageError.of(
             f"which column holds the {missing} is not given", allowed=allowed, hint=f"--{missing} COLUMN"
         )

@@ -13,11 +13,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from keylane.contract.fields import FieldSpec
 from keylane.contract.first import SCHEMA_FILE, FirstContract, schema_text, stream_name
 from keylane.contract.names import PARTITIONERS
 from keylane.documents.identify import InitDocument
-from keylane.errors import NotShownError, UnknownNameError, UsageError
+from keylane.errors import KeylaneError, NotShownError, UnknownNameError, UsageError, listed_names
+from keylane.keys.arrow_bytes import plain
+from keylane.keys.times import is_text, micros_of
 from keylane.pipelines.identify import document_of, identify, remarks
 from keylane.systems.atomic import write_text
 from keylane.systems.endpoint import StreamOptions, open_endpoint, parse_address
@@ -27,10 +32,13 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.engine import Watch
     from keylane.pipelines.identify import IdentifiedData
+    from keylane.systems.endpoint import Endpoint
 
 #: Columns of files that hold the lane, where none is named.
 LANE_COLUMNS: Final = ("lane", "partition")
 USUAL: Final = "kafka-java"
+#: Columns of files among which a column of times is looked for, and rows of each.
+_LOOKED_AT, _ROWS = 100, 1_000
 
 #: Where the partitioner of a contract comes from: the data, the caller, or nowhere.
 PartitionerSource: TypeAlias = Literal["identified", "given", "assumed"]
@@ -93,7 +101,7 @@ def init(
         partitioner=contract.partitioner,
         partitioner_from=source,
         identified=document_of(seen, salt, to) if seen else None,
-        next=list(_next(asked, to, again, has_lanes=has_lanes)),
+        next=list(_next(replace(asked, time=asked.time or _only_time(asked, reading)), to, again, has_lanes=has_lanes)),
     )
     return Initialised(document, seen)
 
@@ -124,12 +132,44 @@ def _with_lanes(asked: InitRequest, reading: StreamOptions) -> tuple[InitRequest
         if there.misread is not None:
             raise there.misread
         what = "the key of files has to be named" if asked.key is None else "no such column"
-        raise UsageError.of(what, got=asked.key, allowed=", ".join(columns), hint="--key COLUMN")
+        raise UsageError.of(what, got=asked.key, allowed=listed_names(columns), hint="--key COLUMN")
     lane = asked.lane or next((name for name in LANE_COLUMNS if name in columns and name != asked.key), None)
     if lane is None and asked.lanes is None:
         hint = "--lanes N for the stream to be, or --lane COLUMN"
-        raise UsageError.of("the data has no column of lanes", allowed=", ".join(columns), hint=hint)
+        raise UsageError.of("the data has no column of lanes", allowed=listed_names(columns), hint=hint)
     return replace(asked, lane=lane), lane is not None
+
+
+def _only_time(asked: InitRequest, reading: StreamOptions) -> str | None:
+    """The one column of files that holds times, by its type or its first values; None where it is none, or several.
+
+    Whole numbers are no proof: an amount may look like seconds.
+    """
+    endpoint = open_endpoint(asked.data, reading)
+    if endpoint.messages:
+        return None
+    columns = endpoint.describe(FieldSpec((asked.key,) if asked.key else ())).columns
+    others = [name for name in columns if name not in (asked.key, asked.lane)]
+    if len(others) > _LOOKED_AT:
+        return None
+    found = [name for name in others if _holds_times(endpoint, name)]
+    return found[0] if len(found) == 1 else None
+
+
+def _holds_times(endpoint: Endpoint, name: str) -> bool:
+    """Whether each of the first values is a time; a column that cannot be read as one of text or times holds none."""
+    try:
+        batch = next(endpoint.describe(FieldSpec((name,))).batches([name]), None)
+    except KeylaneError:
+        return False
+    if batch is None:
+        return False
+    column = plain(batch.column(0).slice(0, _ROWS)).drop_null()
+    if is_text(column.type):
+        column = column.filter(pc.not_equal(column, ""))
+    elif not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
+        return False
+    return len(column) > 0 and not micros_of(column, None)[1].any()
 
 
 def _contract(

@@ -215,13 +215,20 @@ def _asks_less(chosen: Judged, other: Judged) -> str:
         "changes": "changes nothing",
         "readers_merge": "needs no readers that merge",
         "moved": f"moves less: {moved} of the records against {more}",
-        "lanes": f"needs fewer lanes: {numbers.count(ours.lanes)} against {numbers.count(theirs.lanes)}",
+        "lanes": f"needs fewer lanes: {_all_lanes(chosen)} against {_all_lanes(other)}",
         "names": f"names fewer {what}: {numbers.count(ours.names)} against {numbers.count(theirs.names)}",
     }
     for name, own, their in zip(ours._fields, ours, theirs, strict=True):
         if own != their:
             return says[name] if own < their else "improves on what asks for less, which the other does not"
     return "has the higher score; both ask for as much" if _score(chosen) > _score(other) else "is the simpler rule"
+
+
+def _all_lanes(one: Judged) -> str:
+    """The lanes of the stream as the table of candidates has them, and those that a tier adds."""
+    candidate = one.candidate
+    more = candidate.all_lanes - candidate.lanes
+    return f"{numbers.count(candidate.lanes)}{f' + {numbers.count(more)} of a tier' if more else ''}"
 
 
 def _by_place(candidate: Candidate) -> str:
@@ -348,7 +355,8 @@ HOW: Final = {
     "cut of the time and over all of them, and higher by more than a twentieth under no cut. Candidates that are not "
     "better than each other by that rule are within the noise of each other. Of those the one is taken that changes "
     "least: today's contract before any other, then what needs no readers that merge, moves the fewest records (in "
-    "whole percent), needs the fewest lanes, names the fewest keys; of equals the one with the higher score",
+    "whole percent), needs the fewest lanes, names the fewest keys; of equals the one with the higher score, "
+    "and of those with the same score the simpler rule: hash, pin, table, spread, tier, in this order",
     "max_over_mean": "the fullest lane over the mean",
     "fitted": "the same, fitted and counted on all records of the profile; the contract is fitted on all of them",
     "cv": "the standard deviation of the lanes over their mean, all records of the profile",

@@ -73,16 +73,18 @@ def by_hand(
     streams: list[AppliedStream],
     commands: dict[str, str] | None = None,
     later: list[str] | None = None,
+    brokers: str | None = None,
 ) -> list[ByHand]:
     """What only people can do, in the order in which to do it; `path` is the file of the contract.
 
     `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`. `later` are
     the streams as `keylane check` reads what comes into them afterwards; None where nobody knows where they are.
+    `brokers` are those of the streams, where they are topics and it is known.
     """
     known = commands or {}
     return [
         *_grow(plan, streams, known),
-        *_producers(plan, contract, path),
+        *_producers(plan, contract, path, brokers),
         *_consumers(plan, known),
         *_joined(plan),
         *_after(plan, path, later),
@@ -119,7 +121,7 @@ def _grow(plan: PlanDocument, streams: list[AppliedStream], commands: dict[str, 
         yield ByHand(who="streams", what=what, commands=[shown] if shown and has < (one.lanes or 0) else [])
 
 
-def _producers(plan: PlanDocument, contract: Contract, path: str) -> Iterator[ByHand]:
+def _producers(plan: PlanDocument, contract: Contract, path: str, brokers: str | None) -> Iterator[ByHand]:
     spec, today = contract.spec, plan.today
     facts = FACTS[spec.partitioner]
     if spec.hot_keys or spec.table or spec.geo or spec.key.window:
@@ -133,7 +135,7 @@ def _producers(plan: PlanDocument, contract: Contract, path: str) -> Iterator[By
             commands=[
                 "python: from keylane import Router",
                 "python: from keylane.systems.kafka import KeyedProducer",
-                f"python: KeyedProducer(Router({path!r}), BROKERS)",
+                f"python: KeyedProducer(Router({path!r}), {repr(brokers) if brokers else 'BROKERS'})",
             ],
         )
     elif today is None or today.partitioner != spec.partitioner or today.overrides:

@@ -13,7 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from tests.unit.plan.conftest import drawn, made
 
-from keylane.contract.parse import load_contract
+from keylane.contract.parse import load_contract, parse_contract
+from keylane.plan.saved import by_hand, read_saved, streams_of
 from keylane.profile.build import fingerprint_of
 from keylane.systems.endpoint import Endpoint, System, register, unregister
 from keylane.systems.profiles import write_profile
@@ -119,10 +120,20 @@ def test_steps_that_only_people_can_do_are_listed(run: Run, saved: Path) -> None
     steps = {one["who"]: one for one in applied(run, saved)[1]["by_hand"]}
     assert set(steps) >= {"producers", "consumers", "afterwards"}
     assert "KeyedProducer(Router(" in steps["producers"]["commands"][-1]
+    assert "BROKERS" in steps["producers"]["commands"][-1]
     assert "stop the producers" in steps["consumers"]["what"]
     # The export that was counted has the old placement for ever: it is not what is checked.
     contract = saved.with_name("today.yaml")
     assert steps["afterwards"]["commands"] == [f"keylane check {contract} --data NEW_EXPORT --lane COLUMN"]
+
+
+def test_brokers_that_are_known_are_those_of_the_producers(saved: Path) -> None:
+    plan = read_saved(saved.read_text("utf-8"), "plan.json")
+    assert plan.contract is not None
+    contract = parse_contract(plan.contract.text)
+    steps = by_hand(plan.plan, contract, "c.yaml", streams_of(contract), brokers="one:9092,two:9092")
+    command = next(one for one in steps if one.who == "producers").commands[-1]
+    assert command == "python: KeyedProducer(Router('c.yaml'), 'one:9092,two:9092')"
 
 
 def test_what_is_to_be_typed_names_the_contract_from_here(

@@ -525,3 +525,12 @@ def _teaching(found: dict[str, Any]) -> set[int]:
     """Lanes in which only code of books puts the key."""
     used = {row["lane"] for row in found["placements"] if not row["client"].startswith("teaching")}
     return {group["lane"] for group in found["groups"]} - used
+
+
+def test_a_long_key_is_cut_in_a_table_and_whole_in_a_document(run: Run) -> None:
+    long = "k" * 100_000
+    _, table, _ = run("explain", long, "b", "--lanes", 15)
+    assert max(map(len, table.splitlines())) < 250
+    assert "100,000 characters" in table
+    _, document, _ = run("explain", long, "b", "--lanes", 15, "-o", "json")
+    assert [one["key"] for one in json.loads(document)["keys"]] == [long, "b"]

@@ -178,3 +178,48 @@ def test_a_file_that_is_no_lines_of_text_is_said_to_be_none(
     (tmp_path / "b.csv").write_text("j,lane\na,1\n")
     code, _, err = run("init", tmp_path / "b.csv", "--key", "k")
     assert (code, "no such column" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "time"),
+    [
+        ("amount,paid_at", "2.5,2026-11-15T08:30:00Z", "paid_at"),
+        ("amount,day", "3,2026-11-15", "day"),
+        # The twins: none, a number that may be anything, and two of which nobody knows the right one.
+        ("amount,note", "2.5,soon", None),
+        ("amount,at", "3,1763195400", None),
+        ("made,paid", "2026-11-15,2026-11-16", None),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_the_one_column_of_times_is_proposed(
+    run: Run, tmp_path: Path, columns: str, row: str, time: str | None, ending: str
+) -> None:
+    names, cells = ["k", *columns.split(",")], row.split(",")
+    lines = [[f"m{n}", *cells] for n in range(3)]
+    text = "\n".join(",".join(one) for one in [names, *lines])
+    if ending == "jsonl":
+        text = "\n".join(json.dumps(dict(zip(names, one, strict=True))) for one in lines)
+    (tmp_path / f"pay.{ending}").write_text(f"{text}\n", "utf-8")
+    code, out, _ = run("init", f"pay.{ending}", "--key", "k", "--lanes", 4, "-o", "json")
+    assert code == 0
+    for proposed in map(shlex.split, json.loads(out)["next"]):
+        assert (proposed[proposed.index("--time") + 1] if "--time" in proposed else None) == time
+
+
+def test_columns_of_a_wide_file_are_not_all_listed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "wide.csv").write_text(",".join(f"c{n}" for n in range(1_000)) + "\n", "utf-8")
+    code, _, err = run("init", "wide.csv", "--key", "x")
+    assert code == 2
+    assert "c19 … and 980 more" in err
+    assert "c20" not in err
+
+
+def test_cells_between_tabs_are_read_with_the_options_of_the_hint(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pay.tsv").write_text("k\tamount\na\t1\n", "utf-8")
+    _, _, err = run("profile", "pay.tsv", "--key", "k")
+    hint = err.strip().rpartition("hint: ")[2]
+    assert hint == "--format csv --delimiter tab"
+    assert run("profile", "pay.tsv", "--key", "k", *hint.split())[0] == 0
+    (tmp_path / "pay.txt").write_text("k\tamount\na\t1\n", "utf-8")
+    assert run("profile", "pay.txt", "--key", "k")[2].endswith("hint: --format\n")

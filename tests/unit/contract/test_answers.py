@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from keylane.contract.answers import Answers, OrderScope, answers, moved_share, weakest
+from keylane.contract.evolve import evolve
 from keylane.contract.fingerprint import placement_form
 from keylane.contract.names import PARTITIONERS
 from keylane.contract.partitioners import FACTS
+from keylane.errors import ArgumentError
 from keylane.router import Router
 
 if TYPE_CHECKING:
@@ -224,3 +226,11 @@ def test_going_there_moves_as_much_as_going_back(name: str) -> None:
 
 def test_where_the_key_does_not_decide_there_is_no_share() -> None:
     assert moved_share("librdkafka-random", 12, 24) is None
+
+
+@pytest.mark.parametrize("given", ["apiVersion: keylane/v1", "payments.yaml", None, {}], ids=repr)
+def test_what_is_not_a_contract_is_refused(given: Any) -> None:
+    with pytest.raises(ArgumentError, match="not a contract"):
+        answers(given)
+    with pytest.raises(ArgumentError, match="not a contract"):
+        evolve(given, given)

@@ -50,8 +50,14 @@ def kind_of(path: Path, given: str | None) -> str:
     kinds = kinds_in(path)
     if len(kinds) != 1:
         got = ", ".join(sorted(kinds)) or "no file of a known kind"
-        raise DataError.of(f"the kind of {path} is not clear", got=got, allowed=", ".join(KINDS), hint="--format")
+        hint = "--format" if kinds or not _by_tabs(path) else "--format csv --delimiter tab"
+        raise DataError.of(f"the kind of {path} is not clear", got=got, allowed=", ".join(KINDS), hint=hint)
     return kinds.pop()
+
+
+def _by_tabs(path: Path) -> bool:
+    """Whether a source has files whose endings say that tabs separate their cells."""
+    return any(_ending(file.path.name) == "tsv" for file in _walk(path, lambda name: _ending(name) == "tsv"))
 
 
 def refuse_patterns(path: Path, what: str) -> None:
@@ -289,6 +295,11 @@ def _is_shown(name: str) -> bool:
 
 
 def _is_of(name: str, kind: str) -> bool:
+    return _ending(name) in KINDS[kind]
+
+
+def _ending(name: str) -> str:
+    """The ending of a file's name that says what is in it, without the one of its compression; empty without any."""
     endings = name.lower().split(".")[1:]
     packed = len(endings) > 1 and endings[-1] in _PACKED
-    return bool(endings) and endings[-2 if packed else -1] in KINDS[kind]
+    return endings[-2 if packed else -1] if endings else ""

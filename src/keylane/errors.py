@@ -100,12 +100,12 @@ def listed_names(names: Sequence[str]) -> str:
 
     >>> listed_names(["merchant", "amount"])
     'merchant, amount'
-    >>> listed_names([f"c{n}" for n in range(1_000)])[-20:]
+    >>> listed_names([f"c{n}" for n in range(1_000)])[-18:]
     'c19 … and 980 more'
     """
     if len(names) <= 2 * _NAMES_SHOWN:
         return ", ".join(names)
-    return f"{', '.join(names[:_NAMES_SHOWN])} … and {len(names) - _NAMES_SHOWN:,} more"
+    return f"{', '.join(names[:_NAMES_SHOWN])} … and {len(names) - _NAMES_SHOWN} more"
 
 
 def first_line(text: str) -> str:

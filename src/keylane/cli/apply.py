@@ -170,7 +170,6 @@ def _document(
     # As it would be typed here: commands that people copy are short.
     path = _typed(saved.bound.contract.path)
     commands = endpoint.commands_for({one.stream: one.lanes or 1 for one in streams}) if endpoint else {}
-    brokers = endpoint.address.authority if endpoint and endpoint.address.system == "kafka" else None
     later = _later(contract, endpoint) if contract else None
     left = [one for one in streams if one.action == "create"]
     return ApplyDocument(
@@ -179,7 +178,7 @@ def _document(
         pending=bool(file and file.action == "write") or bool(left),
         contract=file,
         streams=streams,
-        by_hand=by_hand(saved.plan, contract, path, streams, commands, later, brokers) if contract else [],
+        by_hand=by_hand(saved.plan, contract, path, streams, commands, later) if contract else [],
         notes=list(_notes(saved, endpoint)) if contract else ["today's contract stays: there is nothing to do"],
     )
 

@@ -11,9 +11,9 @@ words it is one over the share of all records in the fullest lane, which compare
 3. At that count the candidates in the order of what they ask for: today's contract first, then what asks least of
    readers, moves least, adds the fewest lanes, names the fewest keys; of equals the one with the higher score; of
    those with the same score the simpler rule, which is the first in the order of `strategies.STRATEGIES`. One that asks
-   for more is taken only where it improves on the one before. What places every key as today's contract does is no change; where
-   there is such a candidate, today's contract was planned from records like these, and another has to improve on its
-   score on records that it was not fitted on, too.
+   for more is taken only where it improves on the one before. What places every key as today's contract does is no
+   change; where there is such a candidate, today's contract was planned from records like these, and another has to
+   improve on its score on records that it was not fitted on, too.
 
 One candidate improves on another when on records that neither had seen its fullest lane was lower by more than a
 twentieth, or the noise of so many records, under the newest cut of the time and over all cuts, and higher by that under

@@ -73,18 +73,16 @@ def by_hand(
     streams: list[AppliedStream],
     commands: dict[str, str] | None = None,
     later: list[str] | None = None,
-    brokers: str | None = None,
 ) -> list[ByHand]:
     """What only people can do, in the order in which to do it; `path` is the file of the contract.
 
-    `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`. `later` are
-    the streams as `keylane check` reads what comes into them afterwards; None where nobody knows where they are.
-    `brokers` are those of the streams, where they are topics and it is known.
+    `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`; `brokers`
+    is what producers connect to. `later` are the streams as `keylane check` reads what comes into them afterwards; None where nobody knows where they are.
     """
     known = commands or {}
     return [
         *_grow(plan, streams, known),
-        *_producers(plan, contract, path, brokers),
+        *_producers(plan, contract, path, known.get("brokers")),
         *_consumers(plan, known),
         *_joined(plan),
         *_after(plan, path, later),

@@ -131,7 +131,7 @@ def test_brokers_that_are_known_are_those_of_the_producers(saved: Path) -> None:
     plan = read_saved(saved.read_text("utf-8"), "plan.json")
     assert plan.contract is not None
     contract = parse_contract(plan.contract.text)
-    steps = by_hand(plan.plan, contract, "c.yaml", streams_of(contract), brokers="one:9092,two:9092")
+    steps = by_hand(plan.plan, contract, "c.yaml", streams_of(contract), {"brokers": "one:9092,two:9092"})
     command = next(one for one in steps if one.who == "producers").commands[-1]
     assert command == "python: KeyedProducer(Router('c.yaml'), 'one:9092,two:9092')"
 

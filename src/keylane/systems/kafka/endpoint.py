@@ -80,13 +80,14 @@ class KafkaEndpoint(Endpoint):
             cluster.create(name, lanes)
 
     def commands_for(self, lanes: Mapping[str, int]) -> dict[str, str]:
-        """Kafka's own tools: the lag of every group, and more partitions for a topic."""
+        """Kafka's own tools: the lag of every group, and more partitions for a topic; and the brokers, for producers."""
         at = f"--bootstrap-server {self.address.authority}"
         grow = {
             f"grow {name}": f"kafka-topics.sh {at} --alter --topic {name} --partitions {count}"
             for name, count in lanes.items()
         }
-        return {"lag": f"kafka-consumer-groups.sh {at} --describe --all-groups", **grow}
+        lag = f"kafka-consumer-groups.sh {at} --describe --all-groups"
+        return {"lag": lag, "brokers": self.address.authority, **grow}
 
     def identity(self) -> str:
         """The topic's id."""

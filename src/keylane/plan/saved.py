@@ -77,7 +77,8 @@ def by_hand(
     """What only people can do, in the order in which to do it; `path` is the file of the contract.
 
     `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`; `brokers`
-    is what producers connect to. `later` are the streams as `keylane check` reads what comes into them afterwards; None where nobody knows where they are.
+    is what producers connect to. `later` are the streams as `keylane check` reads what comes into them afterwards; None
+    where nobody knows where they are.
     """
     known = commands or {}
     return [

@@ -80,7 +80,7 @@ class KafkaEndpoint(Endpoint):
             cluster.create(name, lanes)
 
     def commands_for(self, lanes: Mapping[str, int]) -> dict[str, str]:
-        """Kafka's own tools: the lag of every group, and more partitions for a topic; and the brokers, for producers."""
+        """Kafka's own tools: the lag of every group, and more partitions for a topic; and the brokers."""
         at = f"--bootstrap-server {self.address.authority}"
         grow = {
             f"grow {name}": f"kafka-topics.sh {at} --alter --topic {name} --partitions {count}"

@@ -13,6 +13,7 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     placement             number -> lane: folds, ranges, keyless rules, tables, hot keys, the named partitioners
     router, batch_router  the four steps on one page, for a record; the same over an Arrow batch
     keyspace              the 128-bit key space of shards: hash keys, layouts, splits and merges
+    groups                who reads which lane: members, assignors, coordinator, leases
     matching              which drivers are near which riders, exactly
     history               the history checker: the rules that `verify` judges by
     documents             what commands print with `-o json`, as models; the JSON Schemas come from them

@@ -22,6 +22,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("hashing",),
     ("placement",),
     ("keyspace",),
+    ("groups",),
     ("router", "batch_router"),
     ("matching",),
     ("history",),
@@ -53,6 +54,7 @@ LIBRARIES: dict[str, set[str]] = {
     "batch_router": ARRAYS,
     "geo": {"h3", "numpy"},
     "keyspace": ARRAYS,
+    "groups": ARRAYS,
     "matching": ARRAYS | {"scipy"},
     "profile": ARRAYS,
     "measure": ARRAYS,
@@ -72,6 +74,7 @@ TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS, "systems": {"pyspark"}, "ap
 PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batch_router", "profile", "plan"} | {
     "brokers",
     "documents",
+    "groups",
     "history",
     "keyspace",
 }

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 MOST_MODULE_LINES, MOST_FUNCTION_LINES, FEWEST_MODULE_LINES = 700, 60, 60
 DRAWERS = {"utils", "util", "misc", "helpers", "common"}
-#: A file a hash and a file a command, however short: they are looked for by name.
-ONE_EACH = ("keylane.hashing", "keylane.cli")
+#: A file a hash, a file a command, a file an assignor, however short: they are looked for by name.
+ONE_EACH = ("keylane.hashing", "keylane.cli", "keylane.groups.assignors")
 #: Short modules with one importer that is their package: its names load late, or more of it will come. Add none.
 SHORT = {"keylane.moved"}
 

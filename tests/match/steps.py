@@ -129,6 +129,10 @@ class Slot:
             sent[slots.slotOfKey(row._1())] += unpacked(bytes(row._2()))
         return sent
 
+    def decided(self) -> list[Record]:
+        """What it decided in its last batch: with the records of the batch, this is in its log."""
+        return unpacked(bytes(self.step.decided(self.memory)))
+
     def again(self) -> Slot:
         """The same slot, made again from its snapshot."""
         made = Slot(self.steps, self.step, self.slot, self.step.empty())

@@ -325,15 +325,16 @@ def test_a_slot_goes_on_alike_from_memory_from_a_snapshot_and_from_its_log(
     for name, slot, taken in given:
         # Two that live on in memory: one whose log is never replaced, one that makes a snapshot after each batch.
         logged, kept, restored = (steps.step(name, slot) for _ in range(3))
-        many = forgets = 0
+        many, forgets, log = 0, 0, list[list[Record]]()
         for number, batch in enumerate(taken):
             replayed = steps.step(name, slot)
-            for before in taken[:number]:
+            for before in log:
                 replayed.take(before, silent=True)
             found, of_log, of_kept, of_snapshot = (
                 as_sets(one.take(batch)) for one in (logged, replayed, kept, restored)
             )
             assert of_log == found, (name, slot, number)
+            log.append([*batch, *logged.decided()])
             assert of_snapshot == of_kept, (name, slot, number)
             many += sum(map(len, found.values()))
             restored = kept.again()
@@ -341,6 +342,34 @@ def test_a_slot_goes_on_alike_from_memory_from_a_snapshot_and_from_its_log(
             forgets += as_sets(steps.step(name, slot).take(batch)) != found
         assert many > 5
         assert forgets > 0
+
+
+@pytest.mark.parametrize(
+    "now", [{"late": 0}, {"late": 60}, {"window": 100}, {"keep": 1000}], ids=["later", "earlier", "window", "keep"]
+)
+def test_what_was_decided_stays_so_in_a_run_with_other_rules(spark: SparkSession, now: dict[str, int]) -> None:
+    homes, log = Steps(spark, rules={"keep": 20}).step("match.Homes"), list[list[Record]]()
+    for newest, requests in ((40, [("done", 20), ("waits", 38)]), (90, [("done too", 65), ("waits too", 85)])):
+        asked = [placed(REQUEST, who, ts, ts, *LONDON) for who, ts in requests]
+        batch = [*asked, time_record(0, 0, newest, 0), time_record(1, 0, newest // 2, 3)]
+        homes.take(batch)
+        log.append([*batch, *homes.decided()])
+    # The twin: a log without what was decided is taken by the rules of now.
+    found = []
+    for left_out in (0, 1):
+        again = Steps(spark, rules={"keep": 20, **now}).step("match.Homes")
+        for one in log:
+            again.take(one[: len(one) - left_out], silent=True)
+        ends = [time_record(0, 0, 900, 0), time_record(1, 0, 900, 0)]
+        sent = again.take([placed(REQUEST, "late", 55, 99, *LONDON), *ends])
+        found.append(({one.who for one in of_kind(sent[0] + sent[1], REQUEST)}, counts(sent)["late_requests"]))
+    assert found[0] == ({"waits too"}, 1)
+    assert found[1] != found[0]
+
+
+def test_the_newest_ping_of_a_lane_table_may_be_ahead_of_the_clock(steps: Steps) -> None:
+    ahead = placed(AVAILABLE, "d", 700, 1, *LONDON)
+    assert counts(steps.step("match.Homes").take([ahead, time_record(0, 0, 40)]))["newest"] == 700
 
 
 def as_sets(sent: dict[int, list[Record]]) -> dict[int, list[Record]]:

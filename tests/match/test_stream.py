@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -242,6 +243,34 @@ def test_a_request_that_waits_for_its_window_finds_the_driver_of_its_own_moment(
     small(tmp_path, "drivers", 1, [("d1", 130, 30_000)])
     found = run(spark, tmp_path, how, **more)
     assert (found["pairs"], found["riders"], found["offers"]["granted"]) == (1, 2, 1)
+
+
+class StoppedError(Exception):
+    """As if it were killed there."""
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("is_cut", [False, True], ids=["", "and its last batch is given again"])
+@pytest.mark.parametrize("lates", [(30, 0), (0, 60)], ids=str)
+def test_a_run_with_another_late_answers_each_request_once(
+    spark: SparkSession, tmp_path: Path, lates: tuple[float, float], is_cut: bool
+) -> None:
+    small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d1", 60, 0)])
+    small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 40, 10), ("r3", 55, 10)])
+
+    def stop(point: str, _batch: int) -> None:
+        if point == "happened" and is_cut:
+            raise StoppedError
+
+    sides = str(tmp_path / "in" / "drivers"), str(tmp_path / "in" / "riders")
+    places, given, contract = (*sides, str(tmp_path / "out")), Options(radius=500.0), geo_contract(4)
+    how = [Following(available_now=True, tasks=2, late=late) for late in lates]
+    with pytest.raises(StoppedError) if is_cut else nullcontext():
+        follow(*places, given, how[0], contract=contract, spark=spark, probe=stop)
+    small(tmp_path, "drivers", 1, [("d1", 300, 0)])
+    found = follow(*places, given, how[1], contract=contract, spark=spark)
+    assert (found.pairs, found.riders, found.metrics and found.metrics.pending) == (3, 3, 0)
+    assert {rider for rider, *_ in matches(tmp_path / "out")} == {"r1", "r2", "r3"}
 
 
 def offered(folder: Path) -> set[tuple[Any, ...]]:

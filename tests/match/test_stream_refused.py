@@ -224,6 +224,11 @@ def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(
     assert silent_damages(spark, tmp_path, damage) == []
 
 
+def both_gone(state: Path) -> None:
+    for name in ("files", "blocks"):
+        shutil.rmtree(state / name)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -233,8 +238,9 @@ def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(
         (lambda at: swap(at / "blocks" / "0000000002.json", at / "blocks" / "0000000001.json", NO), "that of batch 1"),
         (lambda at: (at / "blocks" / "0000000002.parquet").write_text("x"), r"0000000002.parquet.*digest differs"),
         (lambda at: (at / "files" / "offsets" / "2").unlink(), "older than the target"),
+        (both_gone, "older than the match, which has read 1"),
     ],
-    ids=["twin: as it was", "blocks are gone", "damaged", "swapped", "other blocks", "names restored"],
+    ids=["twin: as it was", "blocks are gone", "damaged", "swapped", "other blocks", "names restored", "both restored"],
 )
 def test_blocks_of_files_that_are_not_what_was_read_are_refused(
     committed: Path, change: Callable[[Path], Any], said: str | None

@@ -368,6 +368,7 @@ def match(
     keep: float | None = None,
     ahead: float | None = None,
     state: Source | None = None,
+    checkpoint: Source | None = None,
     every: str | None = None,
     max_files: int | None = None,
     options: StreamOptions | None = None,
@@ -381,7 +382,7 @@ def match(
     many of a location's numbers make a degree. `co_partitioned` requires that both sources are in lanes already.
 
     With `follow` it goes on until `stop` is set, and ends between two batches; only then `late`, `keep`, `ahead`,
-    `state`, `every` and `max_files` may be given, as in the command.
+    `state`, `checkpoint`, `every` and `max_files` may be given, as in the command.
     """
     from keylane.pipelines.match.options import Assignment, Columns, Options, check_following, location_columns
     from keylane.spark.context import warn
@@ -389,7 +390,7 @@ def match(
 
     _check_choice("assign", assign, get_args(Assignment))
     _check_choice("kind", kind, get_args(FileFormat))
-    asked = {"late": late, "keep": keep, "ahead": ahead, "state": state and os.fspath(state)}
+    asked = {"late": late, "keep": keep, "ahead": ahead, "state": state, "checkpoint": checkpoint}
     known = check_following({**asked, "every": every, "max_files": max_files}, follow=follow)
     streams, loaded = options or StreamOptions(), _maybe(contract)
     given = Options(
@@ -409,8 +410,7 @@ def match(
         conf=dict(conf or {}),
         kafka=replace(streams, value=streams.value or "json"),
     ).checked(follow=follow)
-    report = Reporter("match", progress)
-    ends = (os.fspath(drivers), os.fspath(riders), os.fspath(target))
+    report, ends = Reporter("match", progress), (os.fspath(drivers), os.fspath(riders), os.fspath(target))
     say = warn if progress is None else report.step
     with report.on_spark():
         if not follow:

@@ -104,13 +104,18 @@ match_options: Final = grouped(
         help="Pings this far in the future do not advance the watermark; default: a day.",
     ),
     click.option("--state", type=click.Path(), help="Where --follow keeps its state; default: DST/_state."),
+    click.option(
+        "--checkpoint",
+        metavar="PATH",
+        help="Where Spark keeps what --follow knows: a folder, or hdfs://, s3a:// and the like; default: in --state.",
+    ),
     click.option("--every", metavar="TIME", help="How often --follow checks for new records; default: 1 second."),
     click.option("--max-files", type=click.IntRange(min=1), help="Files in one batch of --follow; default: 1000."),
     click.option("--create", is_flag=True, help="Create missing topics of DST."),
     range_options,
     profiling_options,
 )
-_FOLLOWING: Final = ("late", "keep", "ahead", "state", "every", "max_files")
+_FOLLOWING: Final = ("late", "keep", "ahead", "state", "checkpoint", "every", "max_files")
 _PASSED_ON: Final = ("radius", "nearest", "expire", "kind", "lanes", "assign", "window", "offer_for", "master")
 
 

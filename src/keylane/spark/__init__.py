@@ -22,6 +22,7 @@
     kafka_writer    one batch into the lanes of a topic, by writers in Java
     feed_source     a stream that is read, and one batch that is written, in Python
     streaming       a streaming query that stops between two batches
+    checkpoint_files  a checkpoint on another file system than this machine's
     blocks          stateful steps on packed blocks, in Java; topic_blocks: a topic as a stream of them
     count_keys      records of each key by window; count_cells: of each home cell by hour
     history         rows of a history, judged bucket by bucket

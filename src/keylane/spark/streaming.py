@@ -14,6 +14,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -22,11 +23,11 @@ from keylane.spark.context import translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from keylane.spark.checkpoint_files import RemoteFolder
     from keylane.spark.context import RunContext
 
 _POLL_SECONDS: Final = 0.1
@@ -90,7 +91,7 @@ def finish(query: StreamingQuery, gate: Gate) -> None:
 def run_query(
     frame: DataFrame,
     body: Callable[[DataFrame, int], None],
-    checkpoint: Path,
+    checkpoint: Path | RemoteFolder,
     run: RunContext,
     look: Callable[[Callable[[], Any]], None] | None = None,
 ) -> bool:
@@ -101,7 +102,8 @@ def run_query(
     """
     gate = Gate(body)
     trigger: dict[str, Any] = {"processingTime": run.every} if run.follow else {"availableNow": True}
-    writer = frame.writeStream.foreachBatch(gate).option("checkpointLocation", f"file://{checkpoint}")
+    place = f"file://{checkpoint}" if isinstance(checkpoint, Path) else str(checkpoint)
+    writer = frame.writeStream.foreachBatch(gate).option("checkpointLocation", place)
     query = None
     stopped = False
     try:

@@ -19,14 +19,14 @@ import hashlib
 import json
 import re
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from keylane.errors import TargetError
 from keylane.systems.atomic import force_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
 #: How Spark spells the offset of a source of files.
 _FILES: Final = re.compile(r'\{"logOffset":(\d+)\}')
@@ -37,7 +37,42 @@ _SUMS_HEAD: Final = 8
 WAYS_ON: Final = "restore the newest checkpoint; or start a new route into a new target"
 
 
-def query_id(checkpoint: Path) -> str:
+class Folder(Protocol):
+    """What is asked of a checkpoint, and of what is in it: a Path, or the same on another file system."""
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+
+    @property
+    def parent(self) -> Self:
+        """The folder that it is in."""
+
+    def __truediv__(self, name: str, /) -> Self: ...
+
+    def with_name(self, name: str, /) -> Self:
+        """Another file of the same folder."""
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+
+    def is_file(self) -> bool:
+        """Whether it is there, and no folder."""
+
+    def glob(self, pattern: str, /) -> Iterable[Self]:
+        """What is in this folder under names of a pattern."""
+
+    def read_text(self, encoding: str) -> str:
+        """Its contents."""
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Remove a file."""
+
+
+AnyFolder = TypeVar("AnyFolder", bound=Folder)
+
+
+def query_id(checkpoint: Folder) -> str:
     """The identity that Spark gave the query when its checkpoint was created; empty when there is none."""
     try:
         return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
@@ -45,7 +80,7 @@ def query_id(checkpoint: Path) -> str:
         return ""
 
 
-def batch_offsets(checkpoint: Path, batch: int) -> str:
+def batch_offsets(checkpoint: Folder, batch: int) -> str:
     """Which records make a batch: its offsets, without time and settings; of files also a digest of their names."""
     lines = log_lines(checkpoint / "offsets" / str(batch))
     if len(lines) <= _BEFORE_OFFSETS:
@@ -64,8 +99,13 @@ def offsets_digest(offsets: str) -> str:
     return hashlib.sha256(offsets.encode()).hexdigest()[:32]
 
 
-def force_batch(checkpoint: Path, batch: int) -> None:
-    """Force all that Spark has written up to the start of this batch to the disk, before anything depends on it."""
+def force_batch(checkpoint: Folder, batch: int) -> None:
+    """Force all that Spark has written up to the start of this batch to the disk, before anything depends on it.
+
+    Another file system than this machine's keeps what was closed by its own rules.
+    """
+    if not isinstance(checkpoint, Path):
+        return
     offsets, commits = checkpoint / "offsets", checkpoint / "commits"
     files = [checkpoint / "metadata", offsets / str(batch), commits / str(batch - 1)]
     for at, line in enumerate(log_lines(offsets / str(batch))[_BEFORE_OFFSETS:]):
@@ -84,13 +124,13 @@ def force_batch(checkpoint: Path, batch: int) -> None:
     force_all([*there, *folders])
 
 
-def drop_unforced(checkpoint: Path, last: int, planned: int) -> list[Path]:
+def drop_unforced(checkpoint: AnyFolder, last: int, planned: int) -> list[AnyFolder]:
     """Remove what a power failure left empty or cut, where nothing depends on it; the files that were removed.
 
     `last` is the last batch that is committed, and `planned` the last that anything was written for: what Spark wrote
     up to that batch was forced before, so that a fault in it is damage, and stays to be reported.
     """
-    broken: list[Path] = []
+    broken: list[AnyFolder] = []
     if planned >= 0 and not (checkpoint / "offsets" / str(planned)).exists():
         return broken
     if planned < 0 and not query_id(checkpoint):
@@ -107,7 +147,7 @@ def drop_unforced(checkpoint: Path, last: int, planned: int) -> list[Path]:
     return broken
 
 
-def check_checkpoint(checkpoint: Path, batch: int, query: str, offsets: str | None = None) -> None:
+def check_checkpoint(checkpoint: Folder, batch: int, query: str, offsets: str | None = None) -> None:
     """Refuse a checkpoint that the target was not written with, or an older one of it; None leaves offsets uncompared.
 
     `batch`, `query` and `offsets` are of the target's last batch. Spark is at that batch, or has begun the next one.
@@ -139,17 +179,17 @@ def check_checkpoint(checkpoint: Path, batch: int, query: str, offsets: str | No
         raise _older(checkpoint, batch_offsets(checkpoint, batch), offsets)
 
 
-def _not_of(checkpoint: Path, got: str, allowed: str) -> TargetError:
+def _not_of(checkpoint: Folder, got: str, allowed: str) -> TargetError:
     what = "Spark's checkpoint does not belong to this target: it would repeat or lose records"
     return TargetError.of(f"{what}: {checkpoint}", got=got, allowed=allowed, hint=WAYS_ON)
 
 
-def _older(checkpoint: Path, got: str, allowed: str) -> TargetError:
+def _older(checkpoint: Folder, got: str, allowed: str) -> TargetError:
     what = "the Spark checkpoint is older than the target: it would repeat or lose records"
     return TargetError.of(f"{what}: {checkpoint}", got=got, allowed=allowed, hint=WAYS_ON)
 
 
-def unreadable(path: Path, how: str) -> TargetError:
+def unreadable(path: Folder, how: str) -> TargetError:
     """What a file of a checkpoint is refused with that is not what Spark wrote."""
     return TargetError.of(f"the Spark checkpoint is damaged: {path}", got=how, hint=WAYS_ON)
 
@@ -184,7 +224,7 @@ def _sums(content: bytes, chunk: int) -> bytes:
 # The logs of a checkpoint: files of lines, the first of which is their version.
 
 
-def log_lines(path: Path) -> list[str]:
+def log_lines(path: Folder) -> list[str]:
     """The lines of a file of a log, ended by line feeds only: a file name may have other characters that end one."""
     try:
         # The connector for Kafka writes a zero byte first.
@@ -198,21 +238,21 @@ def log_lines(path: Path) -> list[str]:
     return lines
 
 
-def log_numbers(log: Path) -> list[int]:
+def log_numbers(log: Folder) -> list[int]:
     """The numbers of the files of a log."""
     return [int(file.name.partition(".")[0]) for file in log.glob("[0-9]*") if file.name.partition(".")[0].isdigit()]
 
 
-def _numbered_after(log: Path, number: int) -> list[Path]:
+def _numbered_after(log: AnyFolder, number: int) -> list[AnyFolder]:
     return [file for file in log.glob("[0-9]*") if int(re.split(r"\D", file.name)[0]) > number]
 
 
-def _cut(files: list[Path], *, whole: bool = True) -> list[Path]:
+def _cut(files: list[AnyFolder], *, whole: bool = True) -> list[AnyFolder]:
     """Those that are there and empty, or end within a line of their log."""
     return [file for file in files if file.is_file() and (not whole or not _is_whole(file))]
 
 
-def _is_whole(file: Path) -> bool:
+def _is_whole(file: Folder) -> bool:
     try:
         lines = log_lines(file)
         return len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines[1:])
@@ -223,7 +263,7 @@ def _is_whole(file: Path) -> bool:
 # Files: a batch ends at an entry of the source's log, and has all entries since the batch before.
 
 
-def _names_digest(checkpoint: Path, batch: int, source: int, line: str) -> str:
+def _names_digest(checkpoint: Folder, batch: int, source: int, line: str) -> str:
     """Files have a number for an offset, and their names in a log of their own: a digest of those."""
     entries = _entries(checkpoint, batch, source, line)
     if not entries:
@@ -235,12 +275,12 @@ def _names_digest(checkpoint: Path, batch: int, source: int, line: str) -> str:
     return f" {digest.hexdigest()}"
 
 
-def _entries(checkpoint: Path, batch: int, source: int, line: str) -> range:
+def _entries(checkpoint: Folder, batch: int, source: int, line: str) -> range:
     match = _FILES.fullmatch(line)
     return range(0) if match is None else range(last_entry(checkpoint, batch - 1, source) + 1, int(match[1]) + 1)
 
 
-def last_entry(checkpoint: Path, batch: int, source: int) -> int:
+def last_entry(checkpoint: Folder, batch: int, source: int) -> int:
     """The entry of a source's log at which a batch ends; -1 before the first."""
     path = checkpoint / "offsets" / str(batch)
     if batch < 0 or not path.exists():
@@ -250,7 +290,7 @@ def last_entry(checkpoint: Path, batch: int, source: int) -> int:
     return -1 if match is None else int(match[1])
 
 
-def _entry(checkpoint: Path, source: int, entry: int) -> Iterator[dict[str, Any]]:
+def _entry(checkpoint: Folder, source: int, entry: int) -> Iterator[dict[str, Any]]:
     """The files of an entry. Spark merges entries now and then, and later removes those that it has merged."""
     path = entry_file(checkpoint, source, entry)
     try:
@@ -260,7 +300,7 @@ def _entry(checkpoint: Path, source: int, entry: int) -> Iterator[dict[str, Any]
         raise unreadable(path, f"{type(error).__name__}: {error}") from None
 
 
-def entry_file(checkpoint: Path, source: int, entry: int) -> Path:
+def entry_file(checkpoint: AnyFolder, source: int, entry: int) -> AnyFolder:
     """The file that has an entry of a source's log: its own, or one that it was merged into."""
     log = checkpoint / "sources" / str(source)
     if (plain := log / str(entry)).exists():

@@ -229,10 +229,10 @@ def parse_address(text: str) -> Address:
     system = _SYSTEMS.get(scheme)
     if system is None or scheme == PATHS:
         hint = "a path to a file system that every machine sees, such as a mount"
-        raise UsageError.of("not a system that keylane knows", got=_without_login(text), allowed=forms(), hint=hint)
+        raise UsageError.of("not a system that keylane knows", got=without_login(text), allowed=forms(), hint=hint)
     parts = system.rest.fullmatch(rest)
     if parts is None:
-        shown = _without_login(text)
+        shown = without_login(text)
         hint = "" if shown == text else "an address holds no login: properties of the client do, by reference"
         if not hint and scheme in _CONFIGURED and "/" not in rest:
             hint = f"{scheme}:{rest} for a stream of the configured brokers"
@@ -240,10 +240,10 @@ def parse_address(text: str) -> Address:
     return Address(scheme, *(part or "" for part in parts.groups()))
 
 
-def _without_login(text: str) -> str:
+def without_login(text: str) -> str:
     """An address as it may be shown: a password in it would stay in the log of a build.
 
-    >>> _without_login("kafka://app:secret@host:9092/payments"), _without_login("kafka://host/a@b")
+    >>> without_login("kafka://app:secret@host:9092/payments"), without_login("kafka://host/a@b")
     ('kafka://…@host:9092/payments', 'kafka://host/a@b')
     """
     return _LOGIN.sub("//…@", text)

@@ -178,12 +178,12 @@ def test_keys_of_examples_are_masked_unless_they_are_asked_for(data: Path) -> No
     assert not {one["key"] for one in masked} & set(KEYS)
 
 
-FOLLOWING = ("late", "keep", "ahead", "state", "every", "max_files")
+FOLLOWING = ("late", "keep", "ahead", "state", "checkpoint", "every", "max_files")
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_an_option_of_following_is_refused_for_a_batch(name: str) -> None:
-    value: Any = {"state": "s", "every": "1 second"}.get(name, 3)
+    value: Any = {"state": "s", "checkpoint": "c", "every": "1 second"}.get(name, 3)
     with pytest.raises(UsageError, match="follows its sources"):
         keylane.match("a", "b", "c", 1.0, **{name: value})
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from keylane.errors import SparkError, UsageError
+from keylane.errors import SparkError, TargetError, UsageError
 from keylane.pipelines.match.batch import Work, session_for
 from keylane.pipelines.match.document import document_of
 from keylane.pipelines.match.follow_batch import MatchBatches
@@ -32,6 +32,7 @@ from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.write import Written, check_target
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.blocks import loading_by, use_slots
+from keylane.spark.checkpoint_files import RemoteFolder
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import (
     active_session_kept,
@@ -41,8 +42,8 @@ from keylane.spark.session import (
     require_classic,
 )
 from keylane.spark.streaming import run_query
-from keylane.systems.checkpoint import check_checkpoint, check_sums, drop_unforced, query_id, unreadable
-from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.checkpoint import check_checkpoint, check_sums, drop_unforced, log_numbers, query_id, unreadable
+from keylane.systems.endpoint import parse_address, path_of, without_login
 from keylane.systems.files.listing import refuse_patterns
 from keylane.systems.jars import fetch_cells
 from keylane.systems.journal import no_probe
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.documents.match import MatchDocument
+    from keylane.pipelines.match.follow_state import Happened, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
@@ -72,6 +74,7 @@ class Following:
     `late` seconds is how far a ping may be behind the newest one; `keep` how far, in seconds, requests may be behind
     pings before they are too late for an exact answer. A ping more than `ahead` seconds ahead of this machine's clock
     moves no time: one wrong clock would otherwise end every answer. `state` is by default `_state` in the target.
+    `checkpoint` is where Spark keeps what is known, by default in the state: any address that Spark can write to.
     `max_files` bounds a batch of files, `every` is how often it polls for new records. With `available_now` it
     ends when all that is there is taken; requests that are not ripe stay waiting in the state.
     """
@@ -80,6 +83,7 @@ class Following:
     keep: float = 600.0
     ahead: float = 86_400.0
     state: str | None = None
+    checkpoint: str | None = None
     every: str = "1 second"
     max_files: int = 1000
     available_now: bool = False
@@ -114,38 +118,43 @@ def follow(
     work = Work(*sides, to, chosen, cell_lanes(chosen, lanes), given, notes)
     check_lanes(work.lanes)
     state, folder = _places(to, given, how)
+    elsewhere = _elsewhere(how.checkpoint)
     if not all(side.messages for side in sides):
         # Records of files are left there as blocks, which Spark reads.
         refuse_patterns(state, "the state")
-    head = MatchHead(
-        str(sides[0]), str(sides[1]), str(to), lanes, given.radius, given.nearest, given.expire, given.assign
-    )
-    with open_state(state, head) as held, ExitStack() as opened:
-        last = held.last()
+    own = given.radius, given.nearest, given.expire, given.assign
+    head = MatchHead(str(sides[0]), str(sides[1]), str(to), lanes, *own, str(elsewhere) if elsewhere else None)
+    with open_state(state, head) as own_state, ExitStack() as opened:
+        last = own_state.last()
+        own_state.check_target(last, folder)
         if last.token:
-            held.move(last, folder)
-        drop_unforced(held.checkpoint, last.batch, last.batch)
-        check_checkpoint(held.checkpoint, last.batch, last.query, last.offsets)
+            own_state.move(last, folder)
+        held = own_state if isinstance(elsewhere, str) else _compared(own_state, elsewhere, last)
         with active_session_kept(), session_for(work, spark, say, _conf(given, spark)) as session:
             held.lock.note_java(java_process(session))
+            if isinstance(elsewhere, str):
+                held = _compared(own_state, RemoteFolder.of(session, elsewhere), last)
             fetch_cells(session, say)
             slots = held.settled("slots", lambda: how.tasks or session.sparkContext.defaultParallelism)
             use_slots(session, slots)
             topics = opened.enter_context(same_topics(sides, given, held, say))
             written, figures, goes_on = Written(folder, to, given), list[Figures](), True
+            asked = _rules(how, given, slots)
             while goes_on:
-                epochs = Epochs(chosen, lanes).of(last)
-                plan = MatchPlan.of(session, given, _rules(how, given, slots), [one.lanes for one in epochs])
+                epochs, rules = Epochs(chosen, lanes).of(last), _rules_of(last, held, asked)
+                plan = MatchPlan.of(session, given, rules, [one.lanes for one in epochs])
                 sources = Sources(session, sides, given, chosen, plan, held, probe)
-                body = MatchBatches(given, epochs, held, written, last, tell, sources, topics, probe, figures)
+                body = MatchBatches(given, epochs, rules, held, written, last, tell, sources, topics, probe, figures)
+                body.is_again = rules != asked
                 ready()
                 ready = _nothing
-                stopping = stop_asked if how.available_now else _Either(stop_asked, body)
+                stopping = stop_asked if how.available_now and not body.is_again else _Either(stop_asked, body)
                 run = RunContext(follow=not how.available_now, every=how.every, stop_asked=stopping)
                 _run(sources, body, run, how)
                 last = body.last
                 # Only a query that is ended between two batches can lose a lane table that no driver is in any more.
-                goes_on = run.follow and body.has_fewer_tables and not (stop_asked and stop_asked.is_set())
+                goes_on = (run.follow or body.is_again) and body.needs_new_plan
+                goes_on = goes_on and not (stop_asked and stop_asked.is_set())
     counted = last.counts or empty_counts(lanes)
     total = totals(counted, figures[-1].metrics if figures else {})
     return document_of(sides, to, chosen, given, total, notes=notes, seconds=time.monotonic() - began)
@@ -156,14 +165,14 @@ def _nothing() -> None:
 
 
 class _Either(threading.Event):
-    """Set when the caller asks to stop, or when a batch was the last that needed a lane table."""
+    """Set when the caller asks to stop, or when a batch was the last of the plan that this query has."""
 
     def __init__(self, asked: threading.Event | None, body: MatchBatches) -> None:
         super().__init__()
         self._asked, self._body = asked, body
 
     def is_set(self) -> bool:
-        return (self._asked is not None and self._asked.is_set()) or self._body.has_fewer_tables
+        return (self._asked is not None and self._asked.is_set()) or self._body.needs_new_plan
 
 
 def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) -> None:
@@ -177,12 +186,35 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
         failed = translated(error, work="the match")
         if isinstance(failed, SparkError):
             for checkpoint in (body.state.checkpoint, body.state.files):
-                check_sums(checkpoint)
+                if isinstance(checkpoint, Path):
+                    check_sums(checkpoint)
             if _OF_CHECKPOINT.search(str(failed)):
-                raise unreadable(body.state.path, str(failed)) from error
+                raise unreadable(body.state.elsewhere or body.state.path, str(failed)) from error
         raise failed from error
     finally:
         sources.plan.forget(query_id(body.state.checkpoint))
+
+
+def _compared(held: MatchState, elsewhere: Path | RemoteFolder | None, last: Happened) -> MatchState:
+    """The state with its checkpoint, which is the one that the last batch was made with, or an error."""
+    state = held if elsewhere is None else replace(held, elsewhere=elsewhere)
+    if elsewhere is not None and not held.has_begun and any(elsewhere.glob("*")):
+        raise TargetError.of(
+            "the checkpoint is not empty, and this match has not begun",
+            got=str(elsewhere),
+            allowed="a new folder for each match",
+            hint="give another --checkpoint, or the --state that belongs to this one",
+        )
+    drop_unforced(state.checkpoint, last.batch, last.batch)
+    check_checkpoint(state.checkpoint, last.batch, last.query, last.offsets)
+    return state
+
+
+def _rules_of(last: Happened, held: MatchState, asked: MatchRules) -> MatchRules:
+    """The rules that were asked for; those of the last batch where Spark will give that once more, for its state."""
+    if last.batch in {-1, *log_numbers(held.checkpoint / "commits")}:
+        return asked
+    return asked.with_changed(last.rules)
 
 
 def _conf(given: Options, spark: SparkSession | None) -> Mapping[str, str]:
@@ -195,7 +227,7 @@ def _conf(given: Options, spark: SparkSession | None) -> Mapping[str, str]:
 def _rules(how: Following, given: Options, slots: int) -> MatchRules:
     window = 1 if given.assign is None else round(given.window * MICROS)
     late, keep, ahead = (round(seconds * MICROS) for seconds in (how.late, how.keep, how.ahead))
-    return MatchRules(late, keep, slots, how.matching, window, ahead)
+    return MatchRules(late, keep, slots, how.matching, window, ahead, round(given.offer_for * MICROS))
 
 
 def _checked(how: Following) -> Following:
@@ -205,8 +237,29 @@ def _checked(how: Following) -> Following:
     return how
 
 
+def _elsewhere(checkpoint: str | None) -> Path | str | None:
+    """Where Spark's checkpoint is, unless it is in the state: a path, or an address for Spark's file systems."""
+    if checkpoint is None or "://" not in checkpoint:
+        return None if checkpoint is None else Path(checkpoint).absolute()
+    scheme, _, rest = checkpoint.partition("://")
+    if "@" in rest.partition("/")[0]:
+        raise UsageError.of(
+            "the address of a checkpoint has a login in it, and addresses are written down and printed",
+            got=without_login(checkpoint),
+            hint="give it to Spark as a setting: --conf spark.hadoop....=...",
+        )
+    return Path(rest).absolute() if scheme == "file" else checkpoint.rstrip("/")
+
+
 def _places(to: Address, given: Options, how: Following) -> tuple[Path, Path]:
     """The state folder, and the folder that batches add to."""
+    if how.state is not None and "://" in how.state:
+        raise UsageError.of(
+            "the state is a folder of this machine",
+            got=without_login(how.state),
+            allowed="a path",
+            hint="--checkpoint takes the address of another file system; there is what is known of drivers and riders",
+        )
     state = None if how.state is None else Path(how.state).absolute()
     if to.is_path:
         folder = path_of(to, "the target")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from keylane.pipelines.match.follow_metrics import BatchResult, Figures
+    from keylane.pipelines.match.follow_plan import MatchRules
     from keylane.pipelines.match.follow_sources import InUse, Sources
     from keylane.pipelines.match.follow_state import Happened, MatchState
     from keylane.pipelines.match.options import Options
@@ -52,6 +53,7 @@ class MatchBatches:
 
     given: Options
     epochs: list[InUse]
+    rules: MatchRules
     state: MatchState
     written: Written
     last: Happened
@@ -60,8 +62,10 @@ class MatchBatches:
     check_topics: Callable[[], None]
     probe: Probe = no_probe
     figures: list[Figures] = field(default_factory=list)
-    #: Whether the next batch needs fewer lane tables than the plan of this query has.
-    has_fewer_tables: bool = False
+    #: Whether the rules are those of a batch that is made again, and not those that were asked for.
+    is_again: bool = False
+    #: Whether the next batch needs another plan than this query has: fewer lane tables, or the rules asked for.
+    needs_new_plan: bool = False
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Make a batch, unless it is committed."""
@@ -76,6 +80,7 @@ class MatchBatches:
                 happened.check_again(BatchCounts.of(row[0] for row in counted).slots)
                 self.state.move(happened, self.written.folder)
                 self.last = happened
+                self.needs_new_plan = self.is_again
         except Exception as error:
             lost = explained_loss(str(error), batch, ", and nothing of it was written", _WAY_ON)
             raise lost or translated(error, batch, "the match") from error
@@ -100,10 +105,10 @@ class MatchBatches:
         figures = added(self.last.counts, counts, result, self.epochs[-1].lanes.count, began)
         epochs = after_batch(self.epochs, {"": counts.newest}, counts.oldest)
         moved = self.written.moved(staging, batch, figures)
-        done = replace(done, epochs=epochs, counts=figures.total, moved=moved, slots=slots)
+        done = replace(done, epochs=epochs, counts=figures.total, moved=moved, slots=slots, rules=self.rules.changeable)
         self.state.commit(done, self.written.folder, self.probe)
         self.last = done
-        self.has_fewer_tables = len(epochs) < len(self.epochs)
+        self.needs_new_plan = self.is_again or len(epochs) < len(self.epochs)
         self.sources.forget(batch)
         self.figures.append(figures)
         self.tell(figures)

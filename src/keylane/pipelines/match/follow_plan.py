@@ -12,7 +12,7 @@ What a stateful step is, and where its state is: `keylane.spark.blocks`. The sou
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -27,7 +27,7 @@ from keylane.spark.jvm import java_class
 from keylane.spark.topic_blocks import topic_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -53,8 +53,8 @@ class MatchRules:
 
     `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings; requests of a
     `window` are answered together. Pings more than `ahead` of the clock move no time, and requests are dead letters.
-    State is divided into `slots`. Without `matching` all is done but the search for who is near: what a benchmark
-    compares with.
+    Offers hold for `offer_for`. State is divided into `slots`. Without `matching` all is done but the search for who
+    is near: what a benchmark compares with.
     """
 
     late: int
@@ -63,6 +63,18 @@ class MatchRules:
     matching: bool = True
     window: int = 1
     ahead: int = 86_400 * MICROS
+    offer_for: int = 15 * MICROS
+
+    @property
+    def changeable(self) -> dict[str, int]:
+        """What the next run may change: a batch that is made again needs what it was first made with."""
+        return {name: getattr(self, name) for name in ("late", "keep", "window", "ahead", "offer_for")}
+
+    def with_changed(self, known: Mapping[str, int]) -> MatchRules:
+        """These rules, with those of another run where it may have had others."""
+        changed = {**self.changeable, **known}
+        late, keep, window, ahead, offer_for = (changed[name] for name in self.changeable)
+        return replace(self, late=late, keep=keep, window=window, ahead=ahead, offer_for=offer_for)
 
 
 def check_lanes(lanes: CellLanes) -> None:
@@ -141,7 +153,7 @@ def _settings(given: Options, rules: MatchRules, tables: Sequence[CellLanes]) ->
         "window": rules.window,
         "matching": rules.matching,
         "assign": given.assign,
-        "offer_for": round(given.offer_for * MICROS),
+        "offer_for": rules.offer_for,
         "tables": [_table(lanes) for lanes in tables],
     }
 

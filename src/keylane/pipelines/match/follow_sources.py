@@ -138,6 +138,10 @@ class FileBlocks:
         check_checkpoint(self.state.files, newest, found.get("query", ""), found.get("offsets", ""))
         log = SparkLog(self.state.checkpoint)
         log.refresh()
+        # Blocks of a number that was read already would be passed over.
+        read = max((Path(path) for path in log.known), default=None)
+        if read is not None and int(read.stem) > newest:
+            raise unreadable(self.state.blocks, f"it is older than the match, which has read {read.name}")
         for batch, one in known.items():
             path = self._blocks(batch)
             # The newest may not have been put there yet: its batch is given again.

@@ -3,7 +3,7 @@
     STATE/match.json            the metadata: lanes, slots, sources, what may not change between two runs
     STATE/batches/B.json        the manifest of batch B: its offsets, counts, contracts in use, what it adds
     STATE/staging/B-TOKEN/      what batch B adds to the target, until it is committed
-    STATE/checkpoint/           Spark's own: which records are in which batch, what drivers and lanes know, offers
+    STATE/checkpoint/           Spark's own, unless it is elsewhere: which records are in which batch, what is known
     STATE/files/                of files as sources: the checkpoint that names them as they appear
     STATE/blocks/               of files as sources: their records as blocks, until a batch has taken them
     STATE/lock                  one match at a time
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from keylane.spark.checkpoint_files import RemoteFolder
     from keylane.systems.atomic import Lock
     from keylane.systems.journal import Probe
 
 #: Manifests are cumulative; the older ones are kept for inspection.
 KEPT_MANIFESTS: Final = 100
 FORMAT: Final = 3
+#: The files of a batch in a target.
+_BATCH: Final = re.compile(r"(?:batch=)?(\d+)(?:\.json)?", re.ASCII)
 #: Before the first record.
 BEGINNING: Final = -(2**62)
 
@@ -56,6 +60,7 @@ class MatchHead:
     nearest: int | None
     expire: float | None
     assign: str | None
+    checkpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,8 @@ class Happened:
     moved: tuple[str, ...] = ()
     #: Of each slot of the plan: the batch that wrote what this one found, and the last that wrote it.
     slots: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: The rules that it was made with, of those that the next run may change.
+    rules: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -127,6 +134,13 @@ class MatchState:
 
     path: Path
     lock: Lock
+    #: Spark's checkpoint of the match, where that is not in this folder.
+    elsewhere: Path | RemoteFolder | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether Spark was ever started with this state."""
+        return "slots" in read_sealed(self.path / "match.json")
 
     def settled(self, name: str, new: Callable[[], Any]) -> Any:
         """What was decided when the match first ran, as how many slots its state has; `new` where that is now."""
@@ -138,9 +152,9 @@ class MatchState:
         return found[name]
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Path | RemoteFolder:
         """Spark's checkpoint of the match."""
-        return self.path / "checkpoint"
+        return self.elsewhere or self.path / "checkpoint"
 
     @property
     def files(self) -> Path:
@@ -169,6 +183,19 @@ class MatchState:
         if happened.batch != batch:
             raise _damaged(path, f"it is the manifest of batch {happened.batch}")
         return happened
+
+    def check_target(self, last: Happened, target: Path) -> None:
+        """Refuse a state that is older than the target, as one that was restored: it would make its batches again."""
+        found = [path for pattern in ("*/batch=*", "_metrics/*.json") for path in target.glob(pattern)]
+        numbers = {path: int(number[1]) for path in found if (number := _BATCH.fullmatch(path.name))}
+        newest = max(numbers, key=lambda path: numbers[path], default=None)
+        if newest is not None and numbers[newest] > last.batch:
+            raise TargetError.of(
+                f"the state is older than the target: {self.path}",
+                got=f"batch {last.batch} is its last" if last.batch >= 0 else "it has no batch",
+                allowed=f"batch {numbers[newest]}, of {newest}",
+                hint="restore the newest state, or start a new match with another --to and --state",
+            )
 
     def begin(self, batch: int) -> tuple[str, Path]:
         """A token for a new attempt, and its staging folder."""

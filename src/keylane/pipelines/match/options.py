@@ -5,6 +5,7 @@ Each option is described in docs/commands/match.md.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -120,7 +121,8 @@ class Options:
 
 def check_following(asked: Mapping[str, Any], *, follow: bool) -> dict[str, Any]:
     """What was given of the options of following; for a batch none of them may be."""
-    known = {name: value for name, value in asked.items() if value is not None}
+    given = {name: value for name, value in asked.items() if value is not None}
+    known = {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in given.items()}
     if known and not follow:
         name = next(iter(known)).replace("_", "-")
         raise UsageError.of(f"--{name} is of a match that follows its sources", hint="--follow, or leave it out")

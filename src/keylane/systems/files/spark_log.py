@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 from keylane.systems.checkpoint import entry_file, last_entry, log_lines, log_numbers, unreadable
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from keylane.systems.checkpoint import Folder
 
 _ENTRY: Final = re.compile(r'"batchId":(\d+)\}$')
 
@@ -36,7 +36,7 @@ class SparkLog:
     `source` is its number: a route has one, a match of files may have two.
     """
 
-    checkpoint: Path
+    checkpoint: Folder
     source: int = 0
     known: dict[str, int] = field(default_factory=dict)
     _read: int = -1
@@ -67,7 +67,7 @@ class SparkLog:
         return _logged_in(entry_file(self.checkpoint, self.source, entry), range(entry, entry + 1))
 
 
-def _logged_in(path: Path, entries: range) -> list[LoggedFile]:
+def _logged_in(path: Folder, entries: range) -> list[LoggedFile]:
     """Of a file of the log, those of some entries: a merged one has those of all, and the others are not parsed."""
     numbered = [(line, _ENTRY.search(line)) for line in log_lines(path)[1:]]
     if any(number is None for _, number in numbered):
@@ -75,7 +75,7 @@ def _logged_in(path: Path, entries: range) -> list[LoggedFile]:
     return [_logged(path, line) for line, number in numbered if number and int(number[1]) in entries]
 
 
-def _logged(path: Path, line: str) -> LoggedFile:
+def _logged(path: Folder, line: str) -> LoggedFile:
     try:
         file: dict[str, Any] = json.loads(line)
         address = str(file["path"])

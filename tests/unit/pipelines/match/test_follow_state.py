@@ -45,6 +45,18 @@ def test_a_batch_that_has_happened_is_in_the_target_and_is_what_the_next_run_fin
         state.move(done, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["matches/batch=1", "offers/batch=1", "_dead/batch=1", "_metrics/0000000001.json"])
+def test_a_state_that_is_older_than_its_target_is_refused(tmp_path: Path, name: str) -> None:
+    with open_state(tmp_path / "state", HEAD) as state:
+        done = staged(state, 0)
+        state.commit(done, tmp_path / "out")
+        (tmp_path / "out" / "matches" / "batch=mine").mkdir()
+        state.check_target(done, tmp_path / "out")
+        (tmp_path / "out" / name).mkdir(parents=True)
+        with pytest.raises(TargetError, match=r"older than the target.*batch 0.*batch 1"):
+            state.check_target(done, tmp_path / "out")
+
+
 @pytest.mark.parametrize("point", ["happened", "renamed"])
 def test_a_kill_after_a_batch_has_happened_leaves_a_move_that_is_finished_later(tmp_path: Path, point: str) -> None:
     def kill(at: str, _batch: int) -> None:

@@ -29,7 +29,7 @@ import scala.Tuple2;
  *
  * <pre>
  *   head   token 8 | bytes of the log 8 | bytes of its snapshot 8 | values of the log 8 | batch 8 | owner 8
- *   log    a snapshot (S and bytes) or nothing, then for each batch B and its blocks
+ *   log    a snapshot (S and bytes) or nothing, then for each batch B, its blocks, and what it decided
  * </pre>
  *
  * The head also has whose it is (query, step and slot) and the batch that wrote it, so that a file of another slot, or of
@@ -37,7 +37,7 @@ import scala.Tuple2;
  * reports with each batch, as COUNTS, which batch wrote what it found.
  *
  * <p>A subclass must do the same for the same blocks, whenever and wherever: no clock, no random number, no question to
- * anybody. What differs from run to run comes in a record of its source.
+ * anybody. What differs from run to run comes in a record of its source, or is in the log as decided.
  */
 public abstract class BlockStep extends StatefulProcessor {
     private static final byte BATCH = 'B';
@@ -67,6 +67,14 @@ public abstract class BlockStep extends StatefulProcessor {
 
     /** Take the blocks of a batch. `out` is null where they are taken again, to make what was known in memory. */
     public abstract void take(Object memory, int slot, List blocks, Output out);
+
+    /**
+     * What the batch just taken decided by settings that the next run may change, as records of state: they are in the log
+     * after its blocks, and `take` finds them there when `out` is null. Nothing, where no such setting decides anything.
+     */
+    public byte[] decided(Object memory) {
+        return new byte[0];
+    }
 
     /** All that is known as one block. */
     public abstract byte[] snapshot(Object memory);
@@ -121,7 +129,8 @@ public abstract class BlockStep extends StatefulProcessor {
         byte[] batch = batch(rows, blocks);
         Output out = new Output(slots);
         take(held.memory, slot, blocks, out);
-        byte[] after = write(known, batch, held.memory, query.getBatchId(), owner);
+        Block logged = new Block(batch.length).putBytes(batch).putBytes(decided(held.memory));
+        byte[] after = write(known, logged.toBytes(), held.memory, query.getBatchId(), owner);
         head.update(after);
         held.token = Block.getLong(after, 0);
         MEMORY.giveBack(name, held);

@@ -32,6 +32,7 @@ public final class Homes extends BlockStep {
         final boolean[] lanes;
         long watermark = SourceTimes.BEGINNING;
         long keptFrom = SourceTimes.BEGINNING;
+        long ripeBefore = SourceTimes.BEGINNING;
         long sweptAt = SourceTimes.BEGINNING;
         long stays;
         int waiting;
@@ -56,6 +57,8 @@ public final class Homes extends BlockStep {
         final long[] loads;
         long[] ripe = new long[64];
         int ripeCount;
+        /** Of all pings, also of those that are ahead of the clock. */
+        long newest = SourceTimes.BEGINNING;
 
         Counts(int lanes) {
             loads = new long[lanes];
@@ -108,18 +111,33 @@ public final class Homes extends BlockStep {
         }
     }
 
-    /** The watermark is `late` behind the drivers; lanes remember for requests that are still to come. */
+    /**
+     * The watermark is `late` behind the drivers; lanes remember for requests that are still to come. A batch that is taken
+     * again is as far as it was: the rules may have been others then.
+     */
     private void takeTimes(Memory known, List blocks) {
         SourceTimes times = known.times;
         times.begin();
+        boolean isDecided = false;
         for (int i = 0; i < blocks.size(); i++) {
             byte[] block = (byte[]) blocks.get(i);
             for (int at = 0; !Block.isPassing(block) && at < block.length; at += Block.length(block, at)) {
                 if (Block.kind(block, at) == SourceTimes.TIME) {
                     times.take(block, at);
+                } else if (Block.kind(block, at) == Placed.DECIDED) {
+                    isDecided = true;
+                    known.watermark = Placed.watermark(block, at);
+                    known.keptFrom = Placed.keptFrom(block, at);
+                    known.ripeBefore = Placed.ripeBefore(block, at);
                 }
             }
         }
+        if (!isDecided) {
+            decide(known, times);
+        }
+    }
+
+    private void decide(Memory known, SourceTimes times) {
         long watermark = Math.max(known.watermark, times.held(Rules.DRIVERS) - rules.late);
         long unread = times.unread(Rules.RIDERS);
         long asked = unread == SourceTimes.UNKNOWN ? times.newest(Rules.RIDERS) : watermark;
@@ -130,6 +148,14 @@ public final class Homes extends BlockStep {
         // What waits for the end of its window has to find its drivers then, however long windows are.
         known.keptFrom = Math.max(known.keptFrom, Math.min(kept, rules.ripeBefore(watermark)));
         known.watermark = Math.max(watermark, SourceTimes.BEGINNING);
+        known.ripeBefore = rules.ripeBefore(known.watermark);
+    }
+
+    public byte[] decided(Object memory) {
+        Memory known = (Memory) memory;
+        Block out = new Block(64);
+        Placed.putDecided(out, known.watermark, known.keptFrom, known.ripeBefore);
+        return out.toBytes();
     }
 
     private void ping(Memory known, byte[] block, int at, Output out, Counts counts, List touched) {
@@ -137,6 +163,7 @@ public final class Homes extends BlockStep {
         Position position = new Position(block, at);
         counts.pings++;
         counts.loads[position.lane]++;
+        counts.newest = Math.max(counts.newest, position.ts);
         int done = driver.add(position, null);
         if (done == Driver.NOTHING) {
             return;
@@ -198,7 +225,6 @@ public final class Homes extends BlockStep {
 
     /** Requests that are ripe are answered; those answered are known for as long as they may be reported again. */
     private void release(Memory known, Output out, Counts counts) {
-        long before = rules.ripeBefore(known.watermark);
         IdTable.Item[] all = known.requests.items();
         boolean gone = false;
         known.waiting = 0;
@@ -207,7 +233,7 @@ public final class Homes extends BlockStep {
             if (request == null) {
                 continue;
             }
-            if (!request.answered && request.ts < before) {
+            if (!request.answered && request.ts < known.ripeBefore) {
                 request.answered = true;
                 counts.ripe(request.ts);
                 if (out != null) {
@@ -276,7 +302,7 @@ public final class Homes extends BlockStep {
         number(out, "waiting", known.waiting);
         number(out, "watermark", known.watermark);
         number(out, "kept_from", known.keptFrom);
-        number(out, "newest", known.times.newest(Rules.DRIVERS));
+        number(out, "newest", counts.newest);
         if (rules.tables.length > 1) {
             number(out, "oldest", oldest(known));
         }

@@ -21,6 +21,8 @@ final class Placed {
     static final byte PROGRESS = 6;
     /** A request that is answered, in a snapshot. */
     static final byte ANSWERED = 7;
+    /** What the homes decided in a batch, in their log: watermark 8 | kept from 8 | ripe before 8. */
+    static final byte DECIDED = 8;
 
     private static final int LANE = Block.FIELDS;
     private static final int TS = LANE + 4;
@@ -68,11 +70,20 @@ final class Placed {
         to.end();
     }
 
+    static void putDecided(Block to, long watermark, long keptFrom, long ripeBefore) {
+        to.begin(DECIDED).putLong(watermark).putLong(keptFrom).putLong(ripeBefore);
+        to.end();
+    }
+
     static long watermark(byte[] block, int at) {
         return Block.getLong(block, at + Block.FIELDS);
     }
 
     static long keptFrom(byte[] block, int at) {
         return Block.getLong(block, at + Block.FIELDS + 8);
+    }
+
+    static long ripeBefore(byte[] block, int at) {
+        return Block.getLong(block, at + Block.FIELDS + 16);
     }
 }

@@ -16,7 +16,7 @@ from tests.route.killable_routes import contract, faults, write_files
 
 from keylane.errors import CountError, DataError, KeylaneError, TargetError, UsageError
 from keylane.pipelines.route import route
-from keylane.spark import context as sessions
+from keylane.spark import session as sessions
 from keylane.spark import write_lanes
 from keylane.systems.folders.compaction import compact
 from keylane.systems.folders.folder import hold

@@ -12,7 +12,7 @@ from tests.route.refused_routes import REFUSALS, everything
 
 from keylane.errors import DataError, KeylaneError, TargetError
 from keylane.pipelines.route import Options, route
-from keylane.spark import context as sessions
+from keylane.spark import session as sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

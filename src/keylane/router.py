@@ -190,6 +190,13 @@ class Router:
         routing = self._routing(key) if key and self._routing else key
         return self._place({}, key, routing, position)
 
+    def home_of_key(self, key: bytes, tier: int | None = None) -> int:
+        """The lane of a base key by its hash alone, whatever rule the contract has for it; in a tier of so many lanes.
+
+        Where a spread begins, and where a key of a tier is.
+        """
+        return self._home(self._routing(key) if self._routing else key, [], tier)
+
     def placed(self, record: Mapping[str, Any] | KeyValue, position: Position | None = None) -> Placement:
         """As `place`, but raises UnplacedError, as `lane` does, when the record has no lane."""
         return _placed(self.place(record, position))

@@ -75,6 +75,28 @@ def moved_leaves(old: Sequence[str], new: Sequence[str]) -> MovedLeaves:
     return MovedLeaves(len(now), moved, joined, left)
 
 
+class LeafOverlaps(NamedTuple):
+    """Two lane tables laid over each other: lanes that share cells, and lanes with cells that the other table lacks."""
+
+    shared: frozenset[tuple[int, int]]
+    only_old: frozenset[int]
+    only_new: frozenset[int]
+
+
+def leaf_overlaps(old: Sequence[str], new: Sequence[str]) -> LeafOverlaps:
+    """Which lanes of two lane tables have cells in common, as pairs of the old lane and the new.
+
+    >>> leaf_overlaps(["8329b6 8329b0"], ["8429b61 8329b0", "8429b63"])
+    LeafOverlaps(shared=frozenset({(0, 1), (0, 0)}), only_old=frozenset({0}), only_new=frozenset())
+    """
+    was, now = _stretches(old), _stretches(new)
+    return LeafOverlaps(
+        frozenset((one.lane, leaf.lane) for leaf in now for one in _meeting(was, leaf)),
+        frozenset(leaf.lane for leaf in was if not _covered(leaf, now)),
+        frozenset(leaf.lane for leaf in now if not _covered(leaf, was)),
+    )
+
+
 def _covered(leaf: LeafRange, table: list[LeafRange]) -> bool:
     """Whether all of a leaf is in leaves of a table: in a coarser one, or in finer ones that make it up."""
     return sum(one.homes for one in _meeting(table, leaf)) >= leaf.homes

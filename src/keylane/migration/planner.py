@@ -1,0 +1,267 @@
+"""Two contracts -> how a stream gets from one to the other: in place or by a mirror, who waits for whom, which steps.
+
+    in place   the same stream: producers stop at a fence, the stream grows, producers go on under the new contract;
+               each new lane is applied after its parents are drained to the fence. Nothing is copied
+    mirror     another stream: records are copied into their new lanes exactly once, producers and readers switch
+
+In place is taken where the stream stays and has at least as many lanes as before. Fewer lanes, or another stream, need
+a mirror. Nothing is contacted here: lane counts of live contracts are given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from keylane.contract.answers import answers, weakest
+from keylane.contract.evolve import evolve
+from keylane.contract.fingerprint import placement_form
+from keylane.errors import UsageError
+from keylane.migration.drain import DrainGraph, drain_graph
+from keylane.numbers import count, plural
+
+if TYPE_CHECKING:
+    from keylane.contract.evolve import Change
+    from keylane.contract.model import Contract
+    from keylane.router import Router
+
+Mode: TypeAlias = Literal["in-place", "mirror"]
+Who: TypeAlias = Literal["producers", "readers", "operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: who does it, what, the command for it where there is one, and why it stands where it does."""
+
+    who: Who
+    action: str
+    why: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A planned change. Without `steps` there is nothing to do."""
+
+    mode: Mode
+    reason: str
+    #: Of keys that no rule names; None where the key does not decide the lane.
+    moved_share: float | None
+    drain: DrainGraph
+    steps: tuple[Step, ...]
+    breaks: tuple[str, ...]
+    changes: tuple[Change, ...]
+    epoch_to_raise: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The addresses of both streams as commands take them; placeholders where none is known."""
+
+    source: str = "SOURCE"
+    target: str = "TARGET"
+    old_file: str = "OLD.yaml"
+    new_file: str = "NEW.yaml"
+
+
+def plan_migration(old: Router, new: Router, streams: Streams, mode: Mode | None = None) -> Migration:
+    """Plan the change from the contract of one router to that of another; UsageError where it is impossible.
+
+    `mode` asks for one of the two ways; otherwise in place is taken wherever it is possible.
+    """
+    obstacle = _obstacle(old, new)
+    if mode == "in-place" and obstacle:
+        raise UsageError.of(f"cannot be changed in place: {obstacle}", hint="--mode mirror, into another stream")
+    taken: Mode = mode or ("mirror" if obstacle else "in-place")
+    _check_identity(old.contract, new.contract, taken)
+    evolution = evolve(_counted(old), _counted(new))
+    drain = drain_graph(old, new)
+    idle = taken == "in-place" and _placement(old) == _placement(new)
+    due = None if idle else evolution.epoch_to_raise
+    steps = () if idle else _in_place(drain, new, streams, due) if taken == "in-place" else _mirror(new, streams, due)
+    return Migration(
+        taken,
+        "nothing moves: both contracts place every record alike" if idle else obstacle or _why_in_place(old, new),
+        moved_share(old, new, drain),
+        drain,
+        steps,
+        tuple(_breaks(old, new, evolution.changes, idle=idle)),
+        evolution.changes,
+        due,
+    )
+
+
+def _check_identity(old: Contract, new: Contract, mode: Mode) -> None:
+    if new.metadata.epoch < old.metadata.epoch and new.metadata.name == old.metadata.name:
+        got = f"{old.metadata.epoch}, then {new.metadata.epoch}"
+        raise UsageError.of("an epoch must not decrease", got=got, hint="are the two contracts swapped?")
+    if mode == "in-place" and new.metadata.name != old.metadata.name:
+        got = f"{old.metadata.name!r} and {new.metadata.name!r}"
+        hint = "one name, and a higher epoch; or other streams in the new one, for a mirror"
+        raise UsageError.of("two contracts for one stream", got=got, hint=hint)
+
+
+def _obstacle(old: Router, new: Router) -> str:
+    """Why the stream itself cannot be changed; nothing where it can."""
+    was, now = set(old.contract.spec.streams), set(new.contract.spec.streams)
+    if was.isdisjoint(now):
+        return f"the new contract is for another stream: {_names(now)} instead of {_names(was)}"
+    if new.lane_count < old.lane_count and new.facts.fold != "ranges":
+        return f"a topic cannot lose partitions: {count(old.lane_count)} to {count(new.lane_count)} lanes"
+    return ""
+
+
+def _names(streams: set[str]) -> str:
+    return ", ".join(sorted(streams))
+
+
+def _why_in_place(old: Router, new: Router) -> str:
+    if new.lane_count == old.lane_count:
+        return f"the stream stays, with {count(new.lane_count)} lanes (partitions)"
+    return f"the stream stays and gets {count(new.lane_count)} lanes (partitions) instead of {count(old.lane_count)}"
+
+
+def _placement(router: Router) -> tuple[object, ...]:
+    form = placement_form(router.contract)
+    return ({**form, "lanes": router.lane_count}, tuple(router.key_space.starts))
+
+
+def _counted(router: Router) -> Contract:
+    """The contract with its live lane count as a number, which `evolve` needs to count moved keys."""
+    contract = router.contract
+    if contract.spec.lanes != "live":
+        return contract
+    return contract.model_copy(update={"spec": contract.spec.model_copy(update={"lanes": router.lane_count})})
+
+
+def moved_share(old: Router, new: Router, drain: DrainGraph) -> float | None:
+    """The share of keys that no rule names whose lane becomes another; None where the key does not decide it.
+
+    Modulo: 1 - gcd(n, m) / max(n, m). Ranges: the part of the key space that is not on a lane of the same number.
+    Another hash: 1 - 1 / max(n, m), which is chance.
+    """
+    if drain.rule == "none":
+        return None
+    if drain.rule == "same":
+        return 0.0
+    most = max(old.lane_count, new.lane_count)
+    if drain.rule == "gcd":
+        return float(1 - Fraction(gcd(old.lane_count, new.lane_count), most))
+    if drain.rule == "ranges":
+        kept = sum(_overlap(old, new, lane) for lane in range(min(old.lane_count, new.lane_count)))
+        return float(1 - Fraction(kept, 1 << 128))
+    return 1 - 1 / most
+
+
+def _overlap(old: Router, new: Router, lane: int) -> int:
+    """How many hash keys are on the lane of this number before and after."""
+    (first, last), (start, end) = old.key_space.range_of(lane), new.key_space.range_of(lane)
+    return max(0, min(last, end) - max(first, start) + 1)
+
+
+def _breaks(old: Router, new: Router, changes: tuple[Change, ...], *, idle: bool) -> list[str]:
+    """What does not survive the change by itself."""
+    found = [one.message for one in changes if one.kind in ("breaks-co-partitioning", "changes-order-scope")]
+    others = sorted(set(old.contract.spec.streams) & set(new.contract.spec.streams))
+    if not idle and len(others) > 1:
+        found.append(f"{', '.join(others)} are co-partitioned: change them together, behind one fence")
+    if new.lane_count != old.lane_count:
+        found.append(
+            f"stateful Spark queries keep their number of shuffle partitions: one that was started with "
+            f"{count(old.lane_count)} to match the lanes goes on with {count(old.lane_count)}"
+        )
+    if not idle and weakest(answers(old.contract)) == "none":
+        found.append("the old contract keeps no order of a key: there is none to keep")
+    return found
+
+
+def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None) -> tuple[Step, ...]:
+    most = "its parent" if drain.fan_in == 1 else f"its parents, at most {plural(drain.fan_in, 'old lane')}"
+    stream = new.stream
+    steps = [
+        *_epoch(streams, due),
+        Step(
+            "readers",
+            f"deploy the drain gate: records of the new epoch in a lane wait until {most}, are applied up to the fence",
+            "without the gate a reader applies new records of a key before old ones that still wait in another lane",
+        ),
+        Step(
+            "producers",
+            "stop, and flush: every record is acknowledged or has failed",
+            "a record in flight would land behind the fence, by the old contract",
+        ),
+        Step(
+            "operator",
+            f"record the end offset of each of the {plural(drain.old_lanes, 'old lane')}: that is the fence",
+            "what is below it was placed by the old contract, and what comes behind it by the new one",
+        ),
+    ]
+    if drain.new_lanes != drain.old_lanes:
+        steps.append(
+            Step(
+                "operator",
+                f"grow {stream} to {count(drain.new_lanes)} lanes (partitions)",
+                "only while producers are stopped: clients place by the partitions that they see",
+            )
+        )
+    return (
+        *steps,
+        Step("producers", "start again under the new contract", "their pause ends here"),
+        Step(
+            "operator",
+            "wait until every old lane is applied up to its fence; then remove the gate",
+            "from then on every reader is behind the fence",
+        ),
+        Step(
+            "operator",
+            "check that what was written since keeps the new contract",
+            "a producer that was not stopped still writes by the old one",
+            f"keylane check {streams.new_file} --data {streams.source} --last 10m",
+        ),
+    )
+
+
+def _mirror(new: Router, streams: Streams, due: int | None) -> tuple[Step, ...]:
+    route = f"keylane route {streams.new_file} --from {streams.source} --to {streams.target}"
+    return (
+        *_epoch(streams, due),
+        Step(
+            "operator",
+            f"copy into {plural(new.lane_count, 'new lane')}, exactly once, and go on copying what arrives",
+            "producers and readers stay where they are meanwhile",
+            f"{route} --follow",
+        ),
+        Step(
+            "producers",
+            "stop, and flush, when the copy has caught up",
+            "what is written after the copy has ended is not copied; the pause begins here",
+        ),
+        Step(
+            "operator",
+            "let the copy end: without --follow it ends at the last record",
+            "the old stream is then whole in the new one",
+            route,
+        ),
+        Step(
+            "operator",
+            "prove the copy, and record the end offset of every new lane",
+            "up to here the way back costs nothing: producers start again where they were",
+            f"keylane verify --source {streams.source} --target {streams.target} --contract {streams.new_file}",
+        ),
+        Step("producers", "start under the new contract, into the new stream", "their pause ends here"),
+        Step(
+            "readers",
+            "read the old stream to its end, then the new one from the recorded end offsets",
+            "so each record is applied once, old ones first",
+        ),
+        Step("operator", "retire the old stream when nothing reads it any more", "until then it can be read again"),
+    )
+
+
+def _epoch(streams: Streams, due: int | None) -> tuple[Step, ...]:
+    if due is None:
+        return ()
+    why = "a change of placement is a new epoch, and records carry it"
+    return (Step("operator", f"raise metadata.epoch in {streams.new_file} to {due}", why),)

@@ -1,0 +1,115 @@
+"""`migrate plan`: two contract files, and the streams where they are given, as a planned migration.
+
+What is planned: `migration.planner`. Which lanes wait for which: `migration.drain`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keylane.contract.parse import load_contract
+from keylane.documents.migrate import MigratePlanDocument, MigrationChange, MigrationSide, MigrationStep
+from keylane.errors import LaneCountError
+from keylane.migration.planner import Streams, plan_migration
+from keylane.router import Router
+from keylane.systems.endpoint import open_endpoint
+
+if TYPE_CHECKING:
+    import os
+
+    from keylane.contract.model import Contract
+    from keylane.migration.drain import DrainGraph
+    from keylane.migration.planner import Mode
+    from keylane.systems.endpoint import StreamOptions
+
+
+def plan_migrate(
+    old: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    lanes: tuple[int | None, int | None] = (None, None),
+    mode: Mode | None = None,
+    options: StreamOptions | None = None,
+) -> MigratePlanDocument:
+    """The migration from the contract in one file to that in another.
+
+    `source` and `target` are addresses; each is asked for its lanes, which must be those of its contract. Without them
+    the plan is from the contracts alone, and `lanes` gives the counts of those whose lanes are live.
+    """
+    was, now = load_contract(old), load_contract(new)
+    before = _router(was, str(old), source, lanes[0], options, is_there=True)
+    after = _router(now, str(new), target, lanes[1], options, is_there=False)
+    streams = Streams(source or "SOURCE", target or "TARGET", str(old), str(new))
+    planned = plan_migration(before, after, streams, mode)
+    return MigratePlanDocument(
+        mode=planned.mode,
+        reason=planned.reason,
+        old=_side(before, str(old), source),
+        new=_side(after, str(new), target),
+        moved_share=planned.moved_share,
+        named_keys=planned.drain.named,
+        named_keys_moved=planned.drain.named_moved,
+        drain_rule=planned.drain.rule,
+        parents_at_most=planned.drain.fan_in,
+        drain=_listed(planned.drain),
+        steps=[
+            MigrationStep(step=n, who=one.who, action=one.action, why=one.why, command=one.command or None)
+            for n, one in enumerate(planned.steps, 1)
+        ],
+        breaks=list(planned.breaks),
+        changes=[MigrationChange(kind=one.kind, where=one.where, message=one.message) for one in planned.changes],
+        epoch_to_raise=planned.epoch_to_raise,
+    )
+
+
+def _router(
+    contract: Contract,
+    path: str,
+    address: str | None,
+    lanes: int | None,
+    options: StreamOptions | None,
+    *,
+    is_there: bool,
+) -> Router:
+    """The contract over the lanes that it has, or that its stream has."""
+    live = contract.spec.lanes == "live"
+    if address is None:
+        if live and lanes is None:
+            option = "--from or --old-lanes" if is_there else "--to or --new-lanes"
+            raise LaneCountError.of(f"{path} has live lanes, and no stream was given to ask", hint=option)
+        return Router(contract, lanes=lanes)
+    endpoint = open_endpoint(address, options)
+    there = endpoint.lanes_there([endpoint.address.name])[endpoint.address.name]
+    if not there and is_there:
+        raise LaneCountError.of("the stream to migrate is not there", got=address)
+    if not there and live and lanes is None:
+        hint = "--new-lanes N"
+        raise LaneCountError.of(f"{address} is not there yet, and {path} has live lanes", hint=hint)
+    if not there or lanes is not None or not is_there:
+        # A stream that is to be changed has still its old lanes; only one that is new can contradict its contract.
+        return Router(contract, lanes=lanes if lanes is not None or not live else there)
+    return Router(contract, lanes=there)
+
+
+def _side(router: Router, path: str, address: str | None) -> MigrationSide:
+    contract = router.contract
+    return MigrationSide(
+        file=path,
+        name=contract.metadata.name,
+        epoch=contract.metadata.epoch,
+        fingerprint=contract.fingerprint,
+        streams=list(contract.spec.streams),
+        lanes=router.lane_count,
+        partitioner=contract.spec.partitioner,
+        address=address,
+    )
+
+
+def _listed(drain: DrainGraph) -> dict[str, list[int | str]]:
+    """Lanes of the stream as numbers, those of tiers by name."""
+    return {
+        lane: [int(parent) if parent.isdecimal() else parent for parent in parents]
+        for lane, parents in (drain.listed or {}).items()
+    }

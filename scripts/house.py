@@ -455,6 +455,7 @@ ORDER: Final = (
         "keyspace",
         "groups",
         "matching",
+        "migration",
     ),
     *("history", "documents", "profile", "measure", "plan", "brokers", "testing", "spark", "systems", "pipelines"),
     *("report", "cli", "api"),

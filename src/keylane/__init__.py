@@ -15,6 +15,7 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     keyspace              the 128-bit key space of shards: hash keys, layouts, splits and merges
     groups                who reads which lane: members, assignors, coordinator, leases
     matching              which drivers are near which riders, exactly
+    migration             another contract or lane count for a stream: what moves, and which lane waits for which
     history               the history checker: the rules that `verify` judges by
     documents             what commands print with `-o json`, as models; the JSON Schemas come from them
     measure               what data shows: its writers, conformance, co-partitioning, balance, hot lanes
@@ -50,6 +51,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.moved import Moved
 
 if TYPE_CHECKING:
+    from keylane.api.migrate import migrate_plan
     from keylane.api.progress import Progress
     from keylane.api.shards import shards_apply, shards_plan
     from keylane.api.verbs import check, dry_run, explain, identify, init, match, plan, profile, route, verify
@@ -89,6 +91,7 @@ __all__ = [
     "init",
     "load_contract",
     "match",
+    "migrate_plan",
     "parse_contract",
     "partitioner",
     "plan",
@@ -120,6 +123,7 @@ _HOME = {
     "identify": "api.verbs",
     "init": "api.verbs",
     "match": "api.verbs",
+    "migrate_plan": "api.migrate",
     "route": "api.verbs",
     "shards_apply": "api.shards",
     "shards_plan": "api.shards",

@@ -25,6 +25,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("groups",),
     ("router", "batch_router"),
     ("matching",),
+    ("migration",),
     ("history",),
     ("documents",),
     ("measure",),
@@ -77,6 +78,7 @@ PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router",
     "groups",
     "history",
     "keyspace",
+    "migration",
 }
 CHANCE = {"random", "secrets", "time"}
 CLOCKS = {"now", "utcnow", "today"}

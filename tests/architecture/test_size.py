@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST_MODULE_LINES, MOST_FUNCTION_LINES, FEWEST_MODULE_LINES = 700, 60, 60
 DRAWERS = {"utils", "util", "misc", "helpers", "common"}
 #: A file a hash, a file a command, a file an assignor, however short: they are looked for by name.
-ONE_EACH = ("keylane.hashing", "keylane.cli", "keylane.groups.assignors")
+ONE_EACH = ("keylane.hashing", "keylane.cli", "keylane.api", "keylane.groups.assignors")
 #: Short modules with one importer that is their package: its names load late, or more of it will come. Add none.
 SHORT = {"keylane.moved"}
 

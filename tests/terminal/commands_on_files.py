@@ -44,6 +44,7 @@ CALLS = {
     "compact": Call("compact {f}/lanes"),
     "verify": Call("verify --source {f}/day --target {f}/lanes -c {f}/c.yaml", codes=(0, 4)),
     "shards keys": Call("shards keys add acme --registry {out}/r.sqlite"),
+    "migrate plan": Call("migrate plan {f}/c.yaml {f}/c.yaml"),
     "shards plan": Call("shards plan --layout {f}/layout.json --cap 60 --report {out}/p.html", codes=(3,)),
     "doctor": Call("doctor", codes=(0, 1)),
     "dev status": Call("dev kafka status --dir {out}/none", codes=(1,)),

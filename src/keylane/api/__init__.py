@@ -2,6 +2,7 @@
 
     verbs      each verb: arguments as callers have them -> the document that the command prints
     shards     splits and merges: planned, and carried out
+    migrate    a change of contract: planned
     arguments  what an argument takes, by the signature of its verb
     progress   how far a verb is, in one shape for all
 

@@ -20,9 +20,9 @@ DRAIN: Final = ("lane", "waits_for")
 SHOWN: Final = 48
 
 
-@click.group(short_help="Move a stream to another contract or lane count, per-key order kept.")
+@click.group(short_help="Another contract or lane count for a stream: what moves, and who waits for whom.")
 def migrate() -> None:
-    """Move a stream to another contract or lane (partition) count, with the order of every key kept.
+    """Another contract or lane (partition) count for a stream, with the order of every key kept.
 
     \b
     keylane migrate plan old.yaml new.yaml     what moves, who waits for whom, and in which steps

@@ -1,7 +1,7 @@
 """Two contracts -> how a stream gets from one to the other: in place or by a mirror, who waits for whom, which steps.
 
-    in place   the same stream: producers stop at a fence, the stream grows, producers go on under the new contract;
-               each new lane is applied after its parents are drained to the fence. Nothing is copied
+    in place   the same stream: producers stop at a fence, the stream grows, and they go on under the new contract; each
+               new lane is applied after the old lanes it waits for. Nothing is copied
     mirror     another stream: records are copied into their new lanes exactly once, producers and readers switch
 
 In place is taken where the stream stays and has at least as many lanes as before. Fewer lanes, or another stream, need
@@ -32,7 +32,7 @@ Who: TypeAlias = Literal["producers", "readers", "operator"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlannedStep:
     """One step: who does it, what, the command for it where there is one, and why it stands where it does."""
 
     who: Who
@@ -50,7 +50,7 @@ class Migration:
     #: Of keys that no rule names; None where the key does not decide the lane.
     moved_share: float | None
     drain: DrainGraph
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedStep, ...]
     breaks: tuple[str, ...]
     changes: tuple[Change, ...]
     epoch_to_raise: int | None
@@ -177,22 +177,15 @@ def _breaks(old: Router, new: Router, changes: tuple[Change, ...], *, idle: bool
     return found
 
 
-def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None) -> tuple[Step, ...]:
-    most = "its parent" if drain.fan_in == 1 else f"its parents, at most {plural(drain.fan_in, 'old lane')}"
-    stream = new.stream
+def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
     steps = [
         *_epoch(streams, due),
-        Step(
-            "readers",
-            f"deploy the drain gate: records of the new epoch in a lane wait until {most}, are applied up to the fence",
-            "without the gate a reader applies new records of a key before old ones that still wait in another lane",
-        ),
-        Step(
+        PlannedStep(
             "producers",
             "stop, and flush: every record is acknowledged or has failed",
-            "a record in flight would land behind the fence, by the old contract",
+            "a record in flight would land behind the fence, by the old contract; the pause begins here",
         ),
-        Step(
+        PlannedStep(
             "operator",
             f"record the end offset of each of the {plural(drain.old_lanes, 'old lane')}: that is the fence",
             "what is below it was placed by the old contract, and what comes behind it by the new one",
@@ -200,21 +193,22 @@ def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None)
     ]
     if drain.new_lanes != drain.old_lanes:
         steps.append(
-            Step(
+            PlannedStep(
                 "operator",
-                f"grow {stream} to {count(drain.new_lanes)} lanes (partitions)",
+                f"grow {new.stream} to {count(drain.new_lanes)} lanes (partitions)",
                 "only while producers are stopped: clients place by the partitions that they see",
             )
         )
     return (
         *steps,
-        Step("producers", "start again under the new contract", "their pause ends here"),
-        Step(
-            "operator",
-            "wait until every old lane is applied up to its fence; then remove the gate",
-            "from then on every reader is behind the fence",
+        PlannedStep(
+            "readers",
+            "wait until no old lane has any lag; readers that hold back each new lane until the old lanes it waits for "
+            "are applied up to the fence need no wait",
+            "otherwise new records of a key are applied before old ones that still wait in another lane",
         ),
-        Step(
+        PlannedStep("producers", "start again under the new contract", "their pause ends here"),
+        PlannedStep(
             "operator",
             "check that what was written since keeps the new contract",
             "a producer that was not stopped still writes by the old one",
@@ -223,45 +217,47 @@ def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None)
     )
 
 
-def _mirror(new: Router, streams: Streams, due: int | None) -> tuple[Step, ...]:
+def _mirror(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
     route = f"keylane route {streams.new_file} --from {streams.source} --to {streams.target}"
     return (
         *_epoch(streams, due),
-        Step(
+        PlannedStep(
             "operator",
             f"copy into {plural(new.lane_count, 'new lane')}, exactly once, and go on copying what arrives",
             "producers and readers stay where they are meanwhile",
             f"{route} --follow",
         ),
-        Step(
+        PlannedStep(
             "producers",
             "stop, and flush, when the copy has caught up",
             "what is written after the copy has ended is not copied; the pause begins here",
         ),
-        Step(
+        PlannedStep(
             "operator",
             "let the copy end: without --follow it ends at the last record",
             "the old stream is then whole in the new one",
             route,
         ),
-        Step(
+        PlannedStep(
             "operator",
             "prove the copy, and record the end offset of every new lane",
             "up to here the way back costs nothing: producers start again where they were",
             f"keylane verify --source {streams.source} --target {streams.target} --contract {streams.new_file}",
         ),
-        Step("producers", "start under the new contract, into the new stream", "their pause ends here"),
-        Step(
+        PlannedStep("producers", "start under the new contract, into the new stream", "their pause ends here"),
+        PlannedStep(
             "readers",
             "read the old stream to its end, then the new one from the recorded end offsets",
             "so each record is applied once, old ones first",
         ),
-        Step("operator", "retire the old stream when nothing reads it any more", "until then it can be read again"),
+        PlannedStep(
+            "operator", "retire the old stream when nothing reads it any more", "until then it can be read again"
+        ),
     )
 
 
-def _epoch(streams: Streams, due: int | None) -> tuple[Step, ...]:
+def _epoch(streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
     if due is None:
         return ()
     why = "a change of placement is a new epoch, and records carry it"
-    return (Step("operator", f"raise metadata.epoch in {streams.new_file} to {due}", why),)
+    return (PlannedStep("operator", f"raise metadata.epoch in {streams.new_file} to {due}", why),)

@@ -13,6 +13,7 @@
     profile    every key of a source counted by window, in one pass
     plan       what is asked of a profile, and the document of the answer
     shards     splits and merges planned, and a saved plan on its stream; shards_files: layouts and CSV
+    migrate    a migration planned from two contracts, and from the streams where they are given
     geo_table  a lane table from the locations of a source
     watermark  how far time has advanced in the sources of a run
     match      drivers near riders, as a batch or following two streams

@@ -15,8 +15,6 @@ from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint
 
 if TYPE_CHECKING:
-    import os
-
     from keylane.contract.model import Contract
     from keylane.migration.drain import DrainGraph
     from keylane.migration.planner import Mode
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def plan_migrate(
-    old: str | os.PathLike[str],
-    new: str | os.PathLike[str],
+    old: str,
+    new: str,
     *,
     source: str | None = None,
     target: str | None = None,
@@ -39,15 +37,15 @@ def plan_migrate(
     the plan is from the contracts alone, and `lanes` gives the counts of those whose lanes are live.
     """
     was, now = load_contract(old), load_contract(new)
-    before = _router(was, str(old), source, lanes[0], options, is_there=True)
-    after = _router(now, str(new), target, lanes[1], options, is_there=False)
-    streams = Streams(source or "SOURCE", target or "TARGET", str(old), str(new))
+    before = _router(was, old, source, lanes[0], options, is_there=True)
+    after = _router(now, new, target, lanes[1], options, is_there=False)
+    streams = Streams(source or "SOURCE", target or "TARGET", old, new)
     planned = plan_migration(before, after, streams, mode)
     return MigratePlanDocument(
         mode=planned.mode,
         reason=planned.reason,
-        old=_side(before, str(old), source),
-        new=_side(after, str(new), target),
+        old=_side(before, old, source),
+        new=_side(after, new, target),
         moved_share=planned.moved_share,
         named_keys=planned.drain.named,
         named_keys_moved=planned.drain.named_moved,

@@ -85,6 +85,8 @@ CALLS = [
     ("shards", ["keys", "import", "{file}", "--registry", "{folder}/keys.sqlite"]),
     ("shards", ["plan", "--layout", "{file}", "--cap", HOSTILE]),
     ("shards", ["plan", "--layout", "{gone}", "--cap", "1"]),
+    ("migrate", ["plan", "{contract}", "{gone}"]),
+    ("migrate", ["plan", "{good}", "{good}", "--from", HOSTILE]),
     ("doctor", ["--spark-jars", "{gone}"]),
     ("dev", ["kafka", "status", "--dir", "{gone}"]),
     ("dev", ["kafka", "down", "--dir", "{folder}"]),

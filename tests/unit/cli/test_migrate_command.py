@@ -1,0 +1,151 @@
+"""`keylane migrate plan`: the forms that other tools lean on, both modes, refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+import keylane
+from keylane.documents.model import json_schema
+from keylane.documents.schemas import DOCUMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+
+def contract(path: Path, lanes: int | str = 12, *, epoch: int = 1, name: str = "payments", **spec: Any) -> Path:
+    known = {"streams": ["tx"], "lanes": lanes, "key": {"fields": ["merchant"]}, "partitioner": "kafka-java", **spec}
+    metadata = {"name": name, "epoch": epoch}
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": metadata, "spec": known}
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.fixture
+def twelve(tmp_path: Path) -> Path:
+    return contract(tmp_path / "twelve.yaml")
+
+
+def lane_of(path: Path, key: str) -> int:
+    lane = keylane.Router(path).lane(key)
+    assert lane is not None
+    return lane
+
+
+def planned(run: Run, code: int, *arguments: object) -> dict[str, Any]:
+    ended, out, err = run("migrate", "plan", *arguments, "-o", "json")
+    assert ended == code, err
+    document: dict[str, Any] = json.loads(out)
+    Draft202012Validator(json_schema(DOCUMENTS["migrate-plan"])).validate(document)
+    return document
+
+
+@pytest.mark.parametrize(("lanes", "moved", "parents"), [(24, 1 / 2, 1), (18, 2 / 3, 2), (13, 12 / 13, 12)])
+def test_growing_in_place(run: Run, tmp_path: Path, twelve: Path, lanes: int, moved: float, parents: int) -> None:
+    found = planned(run, 3, twelve, contract(tmp_path / "new.yaml", lanes, epoch=2))
+    assert (found["mode"], found["moved_share"]) == ("in-place", pytest.approx(moved))
+    assert len(found["drain"]) == lanes
+    assert {len(old) for old in found["drain"].values()} == {parents} == {found["parents_at_most"]}
+    assert [step["step"] for step in found["steps"]] == list(range(1, len(found["steps"]) + 1))
+    assert any("grow tx to" in step["action"] for step in found["steps"])
+    assert found["epoch_to_raise"] is None
+
+
+def test_the_drain_graph_of_12_to_18(run: Run, tmp_path: Path, twelve: Path) -> None:
+    found = planned(run, 3, twelve, contract(tmp_path / "new.yaml", 18, epoch=2))
+    assert found["drain"] == {str(lane): [lane % 6, lane % 6 + 6] for lane in range(18)}
+
+
+def test_fewer_lanes_need_a_mirror(run: Run, tmp_path: Path, twelve: Path) -> None:
+    six = contract(tmp_path / "six.yaml", 6, epoch=2)
+    found = planned(run, 3, twelve, six)
+    assert (found["mode"], found["moved_share"]) == ("mirror", 0.5)
+    assert found["drain"]["0"] == [0, 6]
+    ended, _, err = run("migrate", "plan", twelve, six, "--mode", "in-place")
+    assert ended == 2
+    assert "12" in err
+    assert "6" in err
+
+
+def test_another_stream_is_a_mirror_even_where_no_key_moves(run: Run, tmp_path: Path, twelve: Path) -> None:
+    found = planned(run, 3, twelve, contract(tmp_path / "v2.yaml", streams=["tx.v2"], name="payments-v2"))
+    assert (found["mode"], found["moved_share"]) == ("mirror", 0.0)
+    assert any("keylane verify" in (step["command"] or "") for step in found["steps"])
+
+
+def test_a_pin_adds_the_lane_that_its_key_was_on(run: Run, tmp_path: Path, twelve: Path) -> None:
+    was = lane_of(twelve, "TT0124")
+    pinned = (was + 5) % 12
+    hot = [{"keys": ["TT0124"], "pin": {"lanes": [pinned]}}]
+    found = planned(run, 3, twelve, contract(tmp_path / "new.yaml", epoch=2, hot_keys=hot))
+    assert (found["mode"], found["moved_share"], found["named_keys_moved"]) == ("in-place", 0.0, 1)
+    assert found["drain"][str(pinned)] == sorted([was, pinned])
+    assert all(old == [int(lane)] for lane, old in found["drain"].items() if int(lane) != pinned)
+
+
+def test_a_tier_waits_for_the_lane_that_its_key_was_on(run: Run, tmp_path: Path, twelve: Path) -> None:
+    hot = [{"keys": ["TT0124"], "tier": {"stream": "tx.vip", "lanes": 4}}]
+    found = planned(run, 3, twelve, contract(tmp_path / "new.yaml", epoch=2, hot_keys=hot))
+    (tier,) = [lane for lane in found["drain"] if lane.startswith("tx.vip/")]
+    assert found["drain"][tier] == [lane_of(twelve, "TT0124")]
+
+
+def test_another_hash_waits_for_every_lane(run: Run, tmp_path: Path, twelve: Path) -> None:
+    found = planned(run, 3, twelve, contract(tmp_path / "new.yaml", epoch=2, partitioner="librdkafka-consistent"))
+    assert found["drain_rule"] == "every-lane"
+    assert all(old == list(range(12)) for old in found["drain"].values())
+
+
+def test_nothing_to_do(run: Run, twelve: Path) -> None:
+    found = planned(run, 0, twelve, twelve)
+    assert (found["mode"], found["moved_share"], found["steps"]) == ("in-place", 0.0, [])
+
+
+def test_an_epoch_that_was_not_raised_is_a_step(run: Run, tmp_path: Path, twelve: Path) -> None:
+    found = planned(run, 3, twelve, contract(tmp_path / "new.yaml", 24))
+    assert found["epoch_to_raise"] == 2
+    assert "epoch" in found["steps"][0]["action"]
+
+
+@pytest.mark.parametrize(
+    ("new", "named"),
+    [
+        ({"lanes": "live", "epoch": 2}, "--new-lanes"),
+        ({"lanes": 24, "epoch": 2, "name": "other"}, "other"),
+    ],
+)
+def test_what_is_impossible_ends_with_2(
+    run: Run, tmp_path: Path, twelve: Path, new: dict[str, Any], named: str
+) -> None:
+    ended, out, err = run("migrate", "plan", twelve, contract(tmp_path / "new.yaml", **new))
+    assert (ended, out) == (2, "")
+    assert named in err
+
+
+def test_contracts_that_are_swapped_are_refused(run: Run, tmp_path: Path, twelve: Path) -> None:
+    ended, _, err = run("migrate", "plan", contract(tmp_path / "new.yaml", 24, epoch=2), twelve)
+    assert ended == 2
+    assert "swapped" in err
+
+
+def test_live_lanes_by_number(run: Run, tmp_path: Path, twelve: Path) -> None:
+    found = planned(run, 3, twelve, contract(tmp_path / "new.yaml", "live", epoch=2), "--new-lanes", 24)
+    assert found["new"]["lanes"] == 24
+
+
+def test_a_thousand_lanes_wait_for_two_each(run: Run, tmp_path: Path) -> None:
+    old, new = contract(tmp_path / "a.yaml", 1_000), contract(tmp_path / "b.yaml", 1_500, epoch=2)
+    found = planned(run, 3, old, new)
+    assert {len(parents) for parents in found["drain"].values()} == {2}
+
+
+def test_the_function_gives_the_same_document(run: Run, tmp_path: Path, twelve: Path) -> None:
+    new = contract(tmp_path / "new.yaml", 18, epoch=2)
+    assert keylane.migrate_plan(twelve, new).as_json() == planned(run, 3, twelve, new)

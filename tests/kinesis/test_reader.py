@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,12 +16,14 @@ from keylane.measure import identify as evidence
 from keylane.pipelines.identify import identify
 from keylane.pipelines.profile import profile
 from keylane.placement.ranges import KeySpace
+from keylane.plan.planner import assumed, heat_of
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.kinesis.aggregated import UserRecord, packed
 from keylane.systems.kinesis.messages import message_of
 from keylane.systems.kinesis.reader import Cursor, ShardReader
 from keylane.systems.kinesis.shards import readable, shards_of
 from keylane.systems.kinesis.stream import ShardChunks
+from keylane.systems.profiles import read_profile
 from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
@@ -164,6 +167,22 @@ def test_a_profile_of_unequal_shards_finds_no_record_misplaced(
     found = profile(ADDRESS.format("s"), contract=live)
     assert found.lanes is not None
     assert (found.total, found.lanes.misplaced, len(found.lanes.by_window)) == (200, 0, 3)
+
+
+def test_a_hot_shard_of_unequal_ones_is_not_taken_for_a_second_writer(uneven: ModelService, tmp_path: Path) -> None:
+    for n in range(400):
+        uneven.put_record(StreamName="s", Data=b"{}", PartitionKey=f"more{n}")
+    saved = profile(ADDRESS.format("s"), out=str(tmp_path / "s.profile"))
+    assert saved.key.encodings == ("utf8",), "keys of a stream are text"
+    found = read_profile(tmp_path / "s.profile")
+    assert found.key_space == shards_of(ACCESS, "s").key_space
+    heat = heat_of(found, assumed(found), seed=1)
+    assert heat is not None
+    assert (heat.cause, heat.alarm) == ("wide-range", False)
+    equal = replace(found, facts=tuple(one for one in found.facts if one[0] != "shards"))
+    twin = heat_of(equal, assumed(equal), seed=1)
+    assert twin is not None
+    assert twin.cause == "mixed-writer", "the twin takes shards for equal"
 
 
 def test_open_shards_are_lanes_and_a_part_can_be_asked_for(service: ModelService) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane import Router
+from keylane.hashing.md5 import md5_128
 from keylane.keyspace.key_tree import KeyTree
 from keylane.placement.ranges import KeySpace
 
@@ -38,3 +39,22 @@ def test_frames_and_sql_equal_the_router(spark: SparkSession, explicit: int) -> 
     frame.createOrReplaceTempView("hash_key_accounts")
     asked = "SELECT account, lane_by_hash_key('accounts', account) AS lane FROM hash_key_accounts"
     assert {row["account"]: row["lane"] for row in spark.sql(asked).collect()} == expected
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["", "a twin"])
+def test_boundaries_at_digests_are_exact_to_the_last_bit(spark: SparkSession, wrong: bool) -> None:
+    """Ranges that begin at the MD5 of a key, a key before it and behind it; some so close that steps follow steps."""
+    from keylane.spark import lane
+
+    names = [f"a{n}" for n in range(40)]
+    digests = [md5_128(name.encode()) for name in names]
+    starts = {0, *digests[:8], *(at + 1 for at in digests[8:16]), *(at - 1 for at in digests[16:24])}
+    starts |= {digests[24] - 2, digests[24], digests[24] + 2}
+    space = KeySpace(tuple(sorted(at + 1 if wrong and at == digests[0] else at for at in starts)))
+    router = Router(CONTRACT, key_space=KeySpace(tuple(sorted(starts))))
+    frame = spark.createDataFrame([(name,) for name in [*names, None, ""]], "account string")
+    column = lane(Router(CONTRACT, key_space=space))
+    placed = {row["account"]: row["lane"] for row in frame.select("account", column.alias("lane")).collect()}
+    other = {name for name in names if placed[name] != router.lane(name)}
+    assert other == ({names[0]} if wrong else set())
+    assert (placed[None], placed[""]) == (None, None)

@@ -83,7 +83,7 @@ class Hot(Document):
     """Why lanes are hot."""
 
     verdict: str
-    cause: Literal["fair", "one-key", "few-keys", "unlucky-hash", "mixed-writer"]
+    cause: Literal["fair", "wide-range", "one-key", "few-keys", "unlucky-hash", "mixed-writer"]
     alarm: bool = Field(description="Whether a fair hash would fill lanes so in less than alpha of looks.")
     alpha: Number
     chance: Number | None

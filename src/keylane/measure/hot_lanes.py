@@ -1,10 +1,11 @@
-"""Why a lane is hot: one key, few keys, an unlucky hash or a mixed writer; each distinguished, with its evidence.
+"""Why a lane is hot: one key, few keys, an unlucky hash, a wide range or a mixed writer; each with its evidence.
 
 A lane is hot when it carries `worth` times the mean or more and evenly falling records would not do that; or when
 evenly falling *keys* would not fill it so (`chance`), however little it is above the mean. Its cause is the first that
 holds:
 
 mixed-writer   half of its excess, or more, are records that the contract places on another lane
+wide-range     its range of the key space is so much wider than the others' that half of the excess, or more, follows
 one-key        its heaviest key is half of the excess or more, stands out among the lighter ones, and without it the
                lane is within what chance makes of those
 few-keys       heavy keys share it, or there are too few keys for the lanes: even a fair hash gives this
@@ -40,11 +41,12 @@ if TYPE_CHECKING:
 
 # Causes, the values of an answer, and its sentences.
 
-Cause: TypeAlias = Literal["mixed-writer", "one-key", "few-keys", "unlucky-hash", "fair"]
-CAUSES: Final[tuple[Cause, ...]] = ("mixed-writer", "one-key", "few-keys", "unlucky-hash", "fair")
+Cause: TypeAlias = Literal["mixed-writer", "wide-range", "one-key", "few-keys", "unlucky-hash", "fair"]
+CAUSES: Final[tuple[Cause, ...]] = ("mixed-writer", "wide-range", "one-key", "few-keys", "unlucky-hash", "fair")
 
 _SAYS: Final[dict[Cause, str]] = {
     "mixed-writer": "a second writer that places keys differently",
+    "wide-range": "its wide range",
     "one-key": "one key",
     "few-keys": "a few heavy keys",
     "unlucky-hash": "an unlucky hash",
@@ -101,6 +103,11 @@ def of_strangers(part: float, misplaced: float) -> str:
         f"{numbers.share(part)} of the lane are records whose key belongs in another lane; "
         f"at least {numbers.share(misplaced)} of the stream's records are not in their lane"
     )
+
+
+def of_width(width: float, lanes: int) -> str:
+    """The evidence for a wide range."""
+    return f"it is {numbers.share(width)} of the key space, {width * lanes:.2f} times the mean range"
 
 
 def of_one(part: float, left: float) -> str:
@@ -160,7 +167,12 @@ def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:
 
 
 #: The same of several lanes: each has a key, or keys, of its own.
-_SAYS_EACH: Final[dict[Cause, str]] = {**_SAYS, "one-key": "one key each", "few-keys": "a few heavy keys each"}
+_SAYS_EACH: Final[dict[Cause, str]] = {
+    **_SAYS,
+    "wide-range": "their wide ranges",
+    "one-key": "one key each",
+    "few-keys": "a few heavy keys each",
+}
 
 
 def of_others(causes: Sequence[Cause]) -> str:
@@ -183,6 +195,8 @@ def _who(misplaced: float | None, writers: Identification | None) -> str:
     return f"At least {numbers.share(misplaced or 0)} of the records are not in the lane that their key belongs in."
 
 
+#: The least share of the key space that is reckoned with: one of two keys is too small to divide by.
+_NARROW: Final = 1e-30
 #: A lane below this many times the mean is not worth a word, unless a fair hash would not give it.
 WORTH: Final = 1.1
 #: One key stands out when it has at least this many times the records of a typical lighter one.
@@ -225,26 +239,30 @@ def why_hot(
     writers: Identification | None = None,
     alpha: float = ALPHA,
     worth: float = WORTH,
+    widths: ArrayLike | None = None,
 ) -> Heat:
     """Find which lanes are hot and why, from the lane and the records of each key, heaviest first.
 
     `loads` are the records of each lane by the contract; a key on several lanes, or on none, has lane -1. `observed`
     are the records that really stand in each lane: of the same records (with others that have no key, perhaps), or,
     with `same_records=False`, of another sample of the stream, or where keys are spread by position. `writers` is what
-    `identify` found in the same data.
+    `identify` found in the same data. `widths` are the shares of the key space that lanes have, where not equal ones.
     `rng` draws the fair hashes that the usual is read from.
     """
     by_contract = np.asarray(loads, float)
     _sane(by_contract, lanes, alpha)
     keys = _keys(np.asarray(key_lanes), np.asarray(key_records), lanes)
+    shares = None if widths is None else np.asarray(widths, float)
     misplaced = _misplaced(by_contract, observed, alpha, same_records=same_records)
     mixed = misplaced is not None and misplaced > STRAY
     seen = _to_scale(observed, by_contract, same_records=same_records) if mixed else by_contract
-    chances = _chances(keys)
+    chances = _chances(keys, shares)
     hot = _hot(seen, chances, alpha, worth)
     usual = fair_fullest(keys.runs, lanes, rng) if len(hot) else np.zeros(0)
     found = tuple(
-        _judged(lane, seen, by_contract, keys, _chance(lane, chances, usual, keys, alpha), misplaced, alpha, worth)
+        _wide(lane, seen, keys, float(shares[lane]), chances)
+        if shares is not None and _is_wide(lane, seen, by_contract, float(shares[lane]))
+        else _judged(lane, seen, by_contract, keys, _chance(lane, chances, usual, keys, alpha), misplaced, alpha, worth)
         for lane in hot
     )
     least = float(chances.min(initial=1.0))
@@ -305,16 +323,42 @@ def _to_scale(observed: ArrayLike | None, loads: NDArray[np.float64], *, same_re
     return seen if same_records else seen * (loads.sum() / seen.sum())
 
 
-def _chances(keys: _Keys) -> NDArray[np.float64]:
+def _chances(keys: _Keys, shares: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """A bound for each lane: of all keys, and of the light ones alone, which a giant elsewhere would hide.
 
     Two looks, so each counts twice. What is light depends on the keys' records only, never on their lanes.
     """
     half = keys.runs.total / keys.lanes / 2
     heavy = int(keys.runs.keys[keys.runs.records >= half].sum())
-    light = np.bincount(keys.lane[heavy:], keys.records[heavy:], keys.lanes)
-    both = np.minimum(keys_chance(keys.runs, keys.loads), keys_chance(keys.runs.below(half), light))
+    light = np.bincount(keys.lane[heavy:], keys.records[heavy:], keys.lanes).astype(float)
+    every = keys.loads
+    if shares is not None:
+        every, light = _as_if_equal(every, shares), _as_if_equal(light, shares)
+    both = np.minimum(keys_chance(keys.runs, every), keys_chance(keys.runs.below(half), light))
     return np.minimum(1.0, 2 * both)
+
+
+def _as_if_equal(loads: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Loads of lanes of unequal width as those of equal ones: as far from what is expected, in standard deviations."""
+    fair, total = 1 / len(loads), loads.sum()
+    variances = np.maximum(shares * (1 - shares), _NARROW)
+    away = (loads - shares * total) * np.sqrt(fair * (1 - fair) / variances)
+    return np.clip(fair * total + away, 0.0, total)
+
+
+def _is_wide(lane: int, seen: NDArray[np.float64], by_contract: NDArray[np.float64], share: float) -> bool:
+    """Whether the width explains half of what the lane has above the mean, and strangers do not."""
+    excess, strangers = float(seen[lane] - seen.mean()), float(seen[lane] - by_contract[lane])
+    return 2 * (share * float(seen.sum()) - float(seen.mean())) >= excess > 2 * strangers
+
+
+def _wide(lane: int, seen: NDArray[np.float64], keys: _Keys, share: float, chances: NDArray[np.float64]) -> HotLane:
+    load, total = float(seen[lane]), float(seen.sum())
+    part = keys.heaviest_of(lane) / load
+    evidence = of_width(share, keys.lanes)
+    return HotLane(
+        lane, load / total, load * keys.lanes / total, "wide-range", evidence, (), part, float(chances[lane])
+    )
 
 
 def _hot(seen: NDArray[np.float64], chances: NDArray[np.float64], alpha: float, worth: float) -> list[int]:

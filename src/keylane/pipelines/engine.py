@@ -189,6 +189,9 @@ def profile_of_rows(
         metadata = replace(metadata, facts=(*metadata.facts, *([("writers", found)] if found else [])))
         rows, lanes = observed_lanes(rows, metadata, max(scan.lanes, promised), contract, scan.key_space)
         metadata = replace(metadata, lanes=lanes)
+    if scan.key_space is not None:
+        shards = [[id_, str(start)] for id_, start in zip(scan.key_space.ids, scan.key_space.starts, strict=True)]
+        metadata = replace(metadata, facts=(*metadata.facts, ("shards", shards)))
     return checked(profile_of(rows, metadata), scan)
 
 

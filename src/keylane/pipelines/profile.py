@@ -173,7 +173,7 @@ def key_of(
             raise UsageError.of("key fields must be distinct and not empty", got=named)
         key = Key(fields=tuple(fields), encoding=encoding if isinstance(encoding, str) else tuple(encoding))
     elif endpoint.messages:
-        key = Key(fields=("key",), encoding="raw")
+        key = Key(fields=("key",), encoding=endpoint.key_encoding)
     else:
         if (misread := endpoint.describe(FieldSpec()).misread) is not None:
             raise misread

@@ -92,9 +92,14 @@ class KeySpace:
             end, before = last, repr(name)
         if end != SPACE - 1:
             raise UsageError.of("the ranges do not end at 2**128 - 1", got=end, allowed=ALLOWED)
-        starts = tuple(first for _, first, _ in ordered)
-        same = cls.equal(len(starts)).starts
-        return cls(same if tuple(same) == starts else starts, tuple(name for name, _, _ in ordered))
+        return cls.of_starts((name, first) for name, first, _ in ordered)
+
+    @classmethod
+    def of_starts(cls, starts: Iterable[tuple[str, int]]) -> KeySpace:
+        """From the id and the first number of each range, in their order."""
+        names, firsts = zip(*starts, strict=True)
+        same = cls.equal(len(firsts)).starts
+        return cls(same if tuple(same) == firsts else firsts, names)
 
     @classmethod
     def of_contract(cls, contract: Contract) -> KeySpace | None:

@@ -17,6 +17,7 @@ from keylane.contract.fingerprint import placement_fingerprint
 from keylane.contract.lane_table import leaves_checksum, leaves_text
 from keylane.contract.model import Key, Window
 from keylane.contract.parse import parse_contract
+from keylane.contract.partitioners import FACTS
 from keylane.contract.validate import misfit
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place, scale_of
@@ -176,13 +177,30 @@ def contract_text(candidate: Candidate, profile: Profile, means: Means, moves: M
         f"metadata: {_flow(_metadata(means))}",
         "spec:",
         f"  streams: {_flow(list(means.streams))}",
-        f"  lanes: {candidate.lanes}",
+        *_lanes_of(candidate, profile, means),
         f"  key: {_flow(_key(candidate, profile, means))}",
         f"  partitioner: {candidate.partitioner}",
         *_rules(candidate, moved, profile, means),
         *_expected(means),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _lanes_of(candidate: Candidate, profile: Profile, means: Means) -> Iterator[str]:
+    """The lane count; with the ranges of the source, where the candidate keeps those and they are not equal."""
+    space, today = profile.key_space, means.today
+    by_ranges = FACTS[candidate.partitioner].fold == "ranges"
+    if space is None or space.is_equal or candidate.lanes != len(space) or not by_ranges:
+        yield f"  lanes: {candidate.lanes}"
+    elif today is not None and today.spec.lanes == "live":
+        yield "  lanes: live"
+    else:
+        yield f"  lanes: {candidate.lanes}"
+        yield "  shards:"
+        yield "    layout:"
+        for lane, id_ in enumerate(space.ids):
+            start, end = map(str, space.range_of(lane))
+            yield f"      - {_flow({'id': id_, 'start': start, 'end': end})}"
 
 
 def parsed(text: str, means: Means) -> Contract:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from keylane.batch_router import decide
 from keylane.contract.lane_table import finest_leaf
+from keylane.contract.shards import SPACE
 from keylane.errors import UsageError
 from keylane.keys.arrow_bytes import as_binary
 from keylane.keys.cells import region_of
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract, Key
     from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.overrides import HotRule
-    from keylane.placement.ranges import KeySpace
     from keylane.plan.candidates import Candidate
     from keylane.plan.hashed_keys import Moves, Places, ProfiledStream
     from keylane.profile.model import Profile
@@ -47,6 +47,8 @@ class Today:
     fitted: Fitted
     #: Keys that the contract names and the profile does not know.
     unseen: int = 0
+    #: The part of the key space of each lane, where these are not equal.
+    widths: tuple[float, ...] | None = None
     #: The lanes of cells, where the contract has them by location.
     by_place: CellLanes | None = None
     _same: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict, repr=False)
@@ -59,8 +61,8 @@ class Today:
         return self._same[name, lanes]
 
 
-def today_of(stream: ProfiledStream, contract: Contract, lanes: int, key_space: KeySpace | None = None) -> Today:
-    """Where today's contract has every key of the profile; `key_space` where its ranges are not equal.
+def today_of(stream: ProfiledStream, contract: Contract, lanes: int) -> Today:
+    """Where today's contract has every key of the profile; under `lanes: live`, by the ranges that the source had.
 
     A contract with a window, or of a client that ignores keys, leaves no key on one lane: all are -1. One of another
     key does not cover these, and is refused.
@@ -69,20 +71,30 @@ def today_of(stream: ProfiledStream, contract: Contract, lanes: int, key_space: 
     _check_scale(stream.profile, contract)
     if contract.spec.geo is not None and stream.places is not None:
         return _by_place(stream.places, contract, lanes)
-    router = Router(contract, lanes=lanes, key_space=key_space)
+    live = stream.ranges(lanes) if contract.spec.lanes == "live" else None
+    router = Router(contract, lanes=lanes, key_space=live)
     keys = stream.profile.keys.num_rows
     if router.partitioner.hash is None or contract.spec.key.window is not None:
         return Today(contract, lanes, np.full(keys, -1, np.int32), Fitted())
-    hashed = stream.hashed(contract.spec.partitioner, key_space or lanes)
+    over = router.key_space if router.facts.fold == "ranges" else lanes
+    hashed = stream.hashed(contract.spec.partitioner, over)
     if router.cells is not None:
         return _cells_among_others(stream, router, hashed.home)
+    widths = _widths(router)
     if not router.overrides.any:
-        return Today(contract, lanes, hashed.home, Fitted())
+        return Today(contract, lanes, hashed.home, Fitted(), widths=widths)
     moves, tier_lanes = _overridden(stream, router, hashed.home)
     home = hashed.home.copy()
     for rank, to in moves.items():
         home[rank] = to[0] if len(to) == 1 and to[0] < lanes else -1
-    return Today(contract, lanes, home, Fitted(moves, tier_lanes), _unseen(stream, router))
+    return Today(contract, lanes, home, Fitted(moves, tier_lanes), _unseen(stream, router), widths)
+
+
+def _widths(router: Router) -> tuple[float, ...] | None:
+    space = router.key_space
+    if router.facts.fold != "ranges" or space.is_equal:
+        return None
+    return tuple((end - start + 1) / SPACE for start, end in map(space.range_of, range(len(space))))
 
 
 def _by_place(places: Places, contract: Contract, lanes: int) -> Today:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from keylane.contract.partitioners import FACTS
 from keylane.geo.bits import HOME_RESOLUTION, ancestor, curve_end, resolution
 from keylane.hashing.batch import hash_batch
 from keylane.keys.cells import NO_CELL, cells_in
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from keylane.placement.cell_lanes import CellLanes
     from keylane.placement.partitioners import Partitioner
-    from keylane.placement.ranges import Lanes
+    from keylane.placement.ranges import KeySpace, Lanes
     from keylane.profile.model import Profile, Windows
 
 # Time folds: strategies are fitted on one range of windows and scored on a later one.
@@ -326,8 +327,15 @@ class ProfiledStream:
         """The keys as locations; None where they are not."""
         return places_of(self.profile, self.base_keys) if may_be_places(self.profile) else None
 
+    def ranges(self, lanes: int) -> KeySpace | None:
+        """The ranges that the source had, where it had so many."""
+        space = self._space
+        return space if space is not None and len(space) == lanes else None
+
     def hashed(self, name: str, lanes: Lanes) -> Hashed:
-        """The keys under a partitioner and a lane count, or the key space of a stream whose ranges are not equal."""
+        """The keys under a partitioner and a lane count, or a key space; a count that the source has is its ranges."""
+        if isinstance(lanes, int) and FACTS[name].fold == "ranges":
+            lanes = self.ranges(lanes) or lanes
         if (name, lanes) not in self._hashed:
             rule, numbers = self._numbered(name)
             self._hashed[name, lanes] = Hashed(rule, lanes, numbers, self._loads(name, rule, numbers, lanes))
@@ -340,6 +348,10 @@ class ProfiledStream:
             return lane_loads(rule.fold_batch(numbers, lanes).astype(np.int32), self._columns, count)
         whole = self.hashed(name, common).loads
         return whole.reshape(common // count, count, -1).sum(axis=0)
+
+    @cached_property
+    def _space(self) -> KeySpace | None:
+        return self.profile.key_space
 
     @cached_property
     def _columns(self) -> NDArray[np.int32]:

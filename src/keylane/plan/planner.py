@@ -140,7 +140,7 @@ def _is_dear(today: Candidate, found: Sequence[Candidate]) -> bool:
 
 
 def _candidates(stream: ProfiledStream, means: Means, question: Question, today: Today | None) -> Iterator[Candidate]:
-    base = _base(means.today)
+    base = _base(means.today, stream.profile)
     if stream.places is None:
         moves = (today.lanes, today.fitted.moves) if today else None
         return candidates(stream, base, question.counts, partial(_enough, question), moves)
@@ -154,9 +154,9 @@ def _enough(question: Question, one: Candidate) -> bool:
     return kept and (demand is None or carried(demand, one.all_lanes, one.max_over_mean))
 
 
-def _base(today: Contract | None) -> str:
-    """The partitioner whose hash the tail keeps: today's, where that looks at keys."""
-    name = today.spec.partitioner if today else "kafka-java"
+def _base(today: Contract | None, profile: Profile) -> str:
+    """The partitioner whose hash the tail keeps: today's, where that looks at keys, or the usual one."""
+    name = today.spec.partitioner if today else _usual(profile)
     return "kafka-java" if FACTS[name].fold == "keyless" else name
 
 
@@ -255,11 +255,18 @@ def assumed(profile: Profile) -> Contract:
     """What is taken for the contract of a source that has lanes and none: its main writer's hash, otherwise Java's."""
     found = identified(profile, 1)
     main = found.writers[0].partitioner if found is not None and found.writers else None
-    known = main if main is not None and FACTS[main].fold != "keyless" else "kafka-java"
+    known = main if main is not None and FACTS[main].fold != "keyless" else _usual(profile)
     key = profile.key.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     spec = {"streams": ["stream"], "lanes": "live", "key": key, "partitioner": known}
     document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "stream"}, "spec": spec}
     return Contract.model_validate(document)
+
+
+def _usual(profile: Profile) -> str:
+    """What is taken for the partitioner where nobody names one: for lanes that are ranges, theirs."""
+    if profile.key_space is None:
+        return "kafka-java"
+    return next(name for name, facts in FACTS.items() if facts.fold == "ranges")
 
 
 def plainly_hashed(plan: Plan) -> Today:
@@ -289,7 +296,17 @@ def heat_under(stream: ProfiledStream, today: Today, seed: int) -> Hot | None:
     seen, rng = _observed(stream.profile, today.lanes), np.random.default_rng(seed)
     exact = stream.profile.approximate is None
     writers = identified(stream.profile, today.lanes)
-    found = why_hot(mine, home, records, today.lanes, rng=rng, observed=seen, same_records=exact, writers=writers)
+    found = why_hot(
+        mine,
+        home,
+        records,
+        today.lanes,
+        rng=rng,
+        observed=seen,
+        same_records=exact,
+        writers=writers,
+        widths=today.widths,
+    )
     return Hot(
         verdict=found.verdict.says,
         cause=found.verdict.cause,

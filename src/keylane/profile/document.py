@@ -63,7 +63,7 @@ def _sentences(profile: Profile, facts: ProfileFacts) -> Iterator[tuple[str, str
         )
     yield "source", _source(facts)
     if facts.get("sampled"):
-        yield "sampled", f"Not all of the topic was read, but {facts['sampled']}."
+        yield "sampled", f"Not all of the stream was read, but {facts['sampled']}."
     yield "windows", _windows_text(profile, facts)
     yield "bytes", _bytes(profile, facts)
     yield "without_key", "Null and empty keys, and records or keys that could not be read, are not counted for any key."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cas
 import numpy as np
 
 from keylane.errors import DataError, UsageError
+from keylane.placement.ranges import KeySpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +89,7 @@ class ProfileFacts(TypedDict, total=False):
     bytes: str
     place: list[str]
     scale: float
+    shards: list[list[str]]
     no_place: dict[str, int]
     window_records: list[int]
     window_keys: list[int]
@@ -131,6 +133,12 @@ class Profile:
     def known(self) -> ProfileFacts:
         """The facts, by name."""
         return cast("ProfileFacts", dict(self.facts))
+
+    @property
+    def key_space(self) -> KeySpace | None:
+        """The lanes as ranges, where the source has such: the id and the first hash key of each were noted."""
+        shards = self.known.get("shards")
+        return KeySpace.of_starts((id_, int(start)) for id_, start in shards) if shards else None
 
     @property
     def total(self) -> int:

@@ -22,7 +22,7 @@ from pyspark.sql.pandas import functions as python
 
 from keylane.hashing.murmur2 import SEED, M
 from keylane.placement.ranges import key_space
-from keylane.spark.java_calls import MURMUR2, static_call
+from keylane.spark.java_calls import MURMUR2, long_at, md5, static_call
 from keylane.spark.keys import big_endian
 from keylane.spark.shard_lanes import SIGN, bucket_lane, bucket_table
 
@@ -39,15 +39,13 @@ if TYPE_CHECKING:
 
 # MD5 digest -> a range of its 128-bit space, as a column: what `placement.ranges` does.
 
-DIGEST: Final = "org.apache.commons.codec.digest.DigestUtils"
-LONGS: Final = "com.google.common.primitives.Longs"
 #: Leading bits that estimate the lane: their product with the largest lane count stays below 2**63.
 LEADING: Final = 44
 
 
 def digest(key: Column, backend: JavaBackend) -> Column:
     """The MD5 of every key, in the form that `range_lane` reads under the same backend."""
-    return static_call(DIGEST, "md5", "binary", key) if backend == "static" else F.md5(key)
+    return md5(key) if backend == "static" else F.md5(key)
 
 
 def range_lane(digest: Column, lanes: Lanes, backend: JavaBackend) -> Column:
@@ -78,7 +76,7 @@ def bisected(key: Column, starts: Column, count: int) -> Column:
 
 def halves(digest: Column) -> tuple[Column, Column]:
     """The two halves of a digest under the static backend, as signed numbers."""
-    return _long(digest), _long(F.substring(digest, 9, 8))
+    return long_at(digest, F.lit(0)), long_at(digest, F.lit(8))
 
 
 def _by_halves(digest: Column, starts: list[int], lanes: int) -> Column:
@@ -89,10 +87,6 @@ def _by_halves(digest: Column, starts: list[int], lanes: int) -> Column:
     tie = (high == boundary) & (low >= F.get(_longs(start % 2**64 for start in starts), lane))
     # Past the last boundary `get` is null, and so is the comparison: no further lane.
     return lane + F.when((high > boundary) | tie, 1).otherwise(0)
-
-
-def _long(data: Column) -> Column:
-    return static_call(LONGS, "fromByteArray", "long", data)
 
 
 def _longs(parts: Iterable[int]) -> Column:

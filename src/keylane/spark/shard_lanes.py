@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from keylane.hashing.md5 import md5_128
-from keylane.spark.java_calls import static_call
+from keylane.spark.java_calls import integer_at, long_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FEWEST_BITS, MOST_BITS, MOST_STEPS = 8, 12, 3
 #: Flips the sign bit, after which signed numbers compare in the order of unsigned ones.
 SIGN: Final = -(2**63)
-INTS: Final = "com.google.common.primitives.Ints"
 _HALF: Final = 1 << 64
 
 
@@ -67,18 +66,17 @@ def bucket_table(starts: Sequence[int]) -> BucketTable | None:
 
 
 def bucket_lane(high: Column, low: Column, starts: Sequence[int], table: BucketTable) -> Column:
-    """The range of a digest by its halves. Without a branch: inside one Spark computes a digest again for each use."""
+    """The range of a digest by its halves. The lower one is read inside a branch, where the upper one is a tie."""
     last = len(starts) - 1
-    lane = F.get(_numbers(table.firsts, "int"), F.shiftrightunsigned(high, 64 - table.bits).cast("int"))
+    lane = integer_at(packed(table.firsts, 4), _times(F.shiftrightunsigned(high, 64 - table.bits).cast("int"), 4))
     # Behind the last start comes one more, so that every lane has a bound; it leads nowhere. Null stays null.
     bounds = [*starts[1:], (1 << 128) - 1]
-    highs = _numbers((at // _HALF + SIGN for at in bounds), "bigint")
-    lows = _numbers((at % _HALF + SIGN for at in bounds), "bigint")
+    both = packed((half + SIGN for at in bounds for half in divmod(at, _HALF)), 8)
     upper, lower = high.bitwiseXOR(F.lit(SIGN)), low.bitwiseXOR(F.lit(SIGN))
     for _ in range(table.steps):
-        bound, rest = F.get(highs, lane), F.get(lows, lane)
-        above, tie = _as_int(upper > bound), _as_int(upper == bound) * _as_int(lower >= rest)
-        lane = lane + (above + tie) * _as_int(lane < last)
+        bound, rest = long_at(both, _times(lane, 16)), long_at(both, _times(lane, 16) + 8)
+        tie = (upper == bound) & (lower >= rest) & (lane < last)
+        lane = lane + F.when(upper > bound, F.lit(1)).when(tie, F.lit(1)).otherwise(F.lit(0))
     return lane
 
 
@@ -120,10 +118,10 @@ def hash_key_table(lane_of: Mapping[bytes, int]) -> HashKeyTable | None:
 
 
 def _bits(digests: Collection[tuple[int, int]]) -> tuple[int, ...]:
-    """About sixteen bits for each key, of which one is set: so one key in sixteen is looked up in vain."""
-    words = [0] * (1 << max(4, (len(digests) // 8).bit_length()))
-    for high, low in digests:
-        words[(low >> 32) & (len(words) - 1)] |= 1 << (high & 63)
+    """At least 64 bits for each key, of which one is set: so one key in sixty, or less, is looked up in vain."""
+    words = [0] * (1 << max(4, len(digests).bit_length()))
+    for high, _ in digests:
+        words[(high >> 6) & (len(words) - 1)] |= 1 << (high & 63)
     return tuple(word - (1 << 64) if word >= 1 << 63 else word for word in words)
 
 
@@ -159,37 +157,30 @@ def with_hash_keys(lane: Column, base: Column, high: Column, low: Column, table:
     mask = len(table.keys) - 1
     group = low.bitwiseAND(F.lit(len(table.displacements) - 1)).cast("int")
     own = F.shiftrightunsigned(high, table.shift).bitwiseAND(F.lit(mask)).cast("int")
-    slot = own.bitwiseXOR(_number_at(table.displacements, group))
-    pin = _number_at(table.lanes, slot)
-    ends = (0, *accumulate(map(len, table.keys)))
-    first, after = _number_at(ends, slot), _number_at(ends, slot + 1)
-    hit = (base == F.substring(F.lit(b"".join(table.keys)), first + 1, after - first)) & (pin >= 0)
-    bits = F.get(_numbers(table.bits, "bigint"), _word(low, len(table.bits)))
-    maybe = _bit(bits, high) != 0
-    # The lane is outside the branch, where Spark computes it once.
-    return lane + F.when(maybe & hit, pin - lane).otherwise(F.lit(0))
+    slot = own.bitwiseXOR(integer_at(packed(table.displacements, 4), _times(group, 4)))
+    pin = integer_at(packed(table.lanes, 4), _times(slot, 4))
+    ends = packed((0, *accumulate(map(len, table.keys))), 4)
+    first, after = integer_at(ends, _times(slot, 4)), integer_at(ends, _times(slot, 4) + 4)
+    # An empty slot has an empty key, which no account has.
+    hit = base == F.substring(F.lit(b"".join(table.keys)), first + 1, after - first)
+    # The lane is outside the branches, where Spark computes it once. What is looked up is inside of one and not part of
+    # its condition: Spark computes what occurs twice in a condition for every row.
+    found = F.when(hit, pin - lane).otherwise(F.lit(0))
+    return lane + F.when(_maybe(table, high), found).otherwise(F.lit(0))
 
 
-def _word(low: Column, words: int) -> Column:
-    return F.shiftrightunsigned(low, 32).bitwiseAND(F.lit(words - 1)).cast("int")
+def _maybe(table: HashKeyTable, high: Column) -> Column:
+    """Whether the key's bit is set: the last six bits of the upper half name a bit of the word."""
+    word = F.shiftrightunsigned(high, 6).bitwiseAND(F.lit(len(table.bits) - 1)).cast("int")
+    bits, at = long_at(packed(table.bits, 8), _times(word, 8)), high.bitwiseAND(F.lit(63)).cast("int")
+    return F.call_function("shiftrightunsigned", bits, at).bitwiseAND(F.lit(1)) != 0
 
 
-def _bit(bits: Column, high: Column) -> Column:
-    """The bit of a word that the last six bits of the upper half name."""
-    at = high.bitwiseAND(F.lit(63)).cast("int")
-    return F.call_function("shiftrightunsigned", bits, at).bitwiseAND(F.lit(1))
+def packed(values: Iterable[int], width: int) -> Column:
+    """Constant numbers as bytes in one literal: every task gets the literals of a plan."""
+    return F.lit(b"".join(value.to_bytes(width, "big", signed=True) for value in values))
 
 
-def _number_at(values: Iterable[int], at: Column) -> Column:
-    """One of many constant numbers. As bytes in one literal, because every task gets the literals of a plan."""
-    packed = b"".join(value.to_bytes(4, "big", signed=True) for value in values)
-    return static_call(INTS, "fromByteArray", "integer", F.substring(F.lit(packed), at * 4 + 1, F.lit(4)))
-
-
-def _as_int(condition: Column) -> Column:
-    return condition.cast("int")
-
-
-def _numbers(values: Iterable[int], kind: str) -> Column:
-    """A constant array: one literal text, which Spark takes apart once."""
-    return F.split(F.lit(",".join(map(str, values))), ",").cast(f"array<{kind}>")
+def _times(number: Column, power: int) -> Column:
+    """A multiple by a power of two, without the check for overflow that a product has."""
+    return F.shiftleft(number, power.bit_length() - 1)

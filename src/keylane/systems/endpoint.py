@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.contract.names import Encoding
     from keylane.keyspace.layout import ShardLayout
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.router import Router
@@ -295,6 +296,9 @@ class Endpoint:
 
     #: Whether records are messages: bytes of key and value, a timestamp, headers. Otherwise they are rows of columns.
     messages: ClassVar[bool] = False
+
+    #: What the key of a message is, where nobody says more: bytes, or text.
+    key_encoding: ClassVar[Encoding] = "raw"
 
     #: Whether a stream has lanes of its own before a record is in it; otherwise a route makes them as it writes.
     own_lanes: ClassVar[bool] = False

@@ -64,6 +64,22 @@ def test_a_small_sample_of_even_traffic_is_fair_though_its_lanes_are_uneven() ->
     assert look(records, at).verdict.cause == "fair"
 
 
+def test_a_wide_range_is_the_cause_and_no_alarm() -> None:
+    """Half of the key space is one lane of four: twice the mean, as it should be."""
+    widths, keys = [1 / 2, 1 / 6, 1 / 6, 1 / 6], 20_000
+    at = np.random.default_rng(4).choice(4, size=keys, p=widths)
+    heat = look([10] * keys, at, 4, widths=widths)
+    assert (causes(heat), heat.verdict.alarm) == ({0: "wide-range"}, False)
+    assert "50.0% of the key space" in heat.verdict.says
+    # The twins: taken for equal it is an unlucky hash; a narrow lane that is as full is one, and a heavy key is a key.
+    equal = look([10] * keys, at, 4)
+    assert (causes(equal), equal.verdict.alarm) == ({0: "unlucky-hash"}, True)
+    narrow = look([10] * keys, at, 4, widths=widths[::-1])
+    assert (causes(narrow), narrow.verdict.alarm) == ({0: "unlucky-hash"}, True)
+    heavy = look([200_000, *[10] * keys], [0, *fair(keys, 4)], 4, widths=[0.26, 0.24, 0.25, 0.25])
+    assert causes(heavy)[0] == "one-key"
+
+
 def test_one_key() -> None:
     records, at = [100_000, *[10] * 50_000], fair(50_001)
     heat = look(records, at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,17 @@ def records_of(profile: Profile) -> pa.Table:
     keys = profile.keys.take(pa.array(np.repeat(np.arange(rows), 40)))
     orders = pa.array([f"o-{i}" for i in range(40)] * rows)
     return keys.append_column("order", orders).append_column("at", pa.array(np.zeros(40 * rows, np.int64)))
+
+
+@pytest.mark.parametrize("starts", [(0, 2**126), (0, 2**127)], ids=["unequal", "equal"])
+def test_a_plan_over_unequal_ranges_has_them_in_its_contract(starts: tuple[int, int], hot: Profile) -> None:
+    facts = ("shards", [[f"shard-{n}", str(start)] for n, start in enumerate(starts)])
+    stream = ProfiledStream(replace(hot, facts=(*hot.facts, facts)), (2,))
+    one = next(one for one in candidates(stream, "kinesis-md5", (2,)) if one.strategy == "hash")
+    router = Router(parsed(contract_text(one, stream.profile, MEANS), MEANS))
+    assert tuple(router.key_space.starts) == starts
+    assert router.lanes(hot.keys).to_pylist() == one.home(stream).tolist()
+    assert (router.contract.spec.shards is not None) == (starts[1] != 2**127), "equal ranges are a number of lanes"
 
 
 STRATEGIES = ("hash", "pin", "table", "spread", "spread-by-position", "tier", "tier-spread", "concentrate")

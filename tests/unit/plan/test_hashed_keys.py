@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,14 +32,17 @@ def test_keys_are_where_the_router_puts_them(name: str, steady: Profile, contrac
 def test_keys_are_there_also_where_shards_are_uneven(
     name: str, steady: Profile, contract: Callable[..., Contract]
 ) -> None:
-    space, promised = KeySpace((0, 2**99, 2**126, 2**127, 2**127 + 1)), contract(partitioner=name, lanes=5)
-    stream, router = ProfiledStream(steady, (5, 10)), Router(promised, key_space=space)
-    right = router.lanes(steady.keys).to_pylist()
-    hashed = stream.hashed(name, space)
-    assert hashed.home.tolist() == today_of(stream, promised, 5, space).home.tolist() == right
+    space, live = KeySpace((0, 2**99, 2**126, 2**127, 2**127 + 1)), contract(partitioner=name, lanes="live")
+    shards = [[id_, str(start)] for id_, start in zip(space.ids, space.starts, strict=True)]
+    stream = ProfiledStream(replace(steady, facts=(*steady.facts, ("shards", shards))), (5, 10))
+    right = Router(live, key_space=space).lanes(steady.keys).to_pylist()
+    hashed = stream.hashed(name, 5)
+    assert hashed.home.tolist() == today_of(stream, live, 5).home.tolist() == right
     assert hashed.loads.sum(axis=1).tolist() == np.bincount(right, steady.records, minlength=5).tolist()
-    # The twin: equal ranges have them elsewhere, unless the client folds by the count alone.
-    assert (stream.hashed(name, 5).home.tolist() == right) == (name == "kafka-java")
+    # The twins: equal ranges have them elsewhere, unless the client folds by the count alone.
+    equal = today_of(stream, contract(partitioner=name, lanes=5), 5).home.tolist()
+    assert equal == ProfiledStream(steady, (5, 10)).hashed(name, 5).home.tolist()
+    assert (equal == right) == (name == "kafka-java")
 
 
 @pytest.mark.parametrize("name", NAMES)

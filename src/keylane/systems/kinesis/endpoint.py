@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.contract.names import Encoding
     from keylane.keyspace.layout import ShardLayout
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
@@ -35,6 +36,7 @@ class KinesisEndpoint(Endpoint):
     """A stream of a region."""
 
     messages: ClassVar[bool] = True
+    key_encoding: ClassVar[Encoding] = "utf8"
     own_lanes: ClassVar[bool] = True
 
     @cached_property

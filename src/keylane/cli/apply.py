@@ -227,6 +227,12 @@ def _result(document: ApplyDocument) -> Result:
     )
 
 
+def _has_done(document: ApplyDocument) -> bool:
+    """Whether this run has changed anything."""
+    written = document.contract is not None and document.contract.action == "written"
+    return document.applied and (written or any(one.action == "created" for one in document.streams))
+
+
 def _lines(document: ApplyDocument) -> Iterator[str]:
     if document.contract is None:
         yield "Nothing to do: today's contract stays."
@@ -234,7 +240,7 @@ def _lines(document: ApplyDocument) -> Iterator[str]:
     if document.pending:
         yield "Nothing was changed. The same command with --yes does what is listed above."
     else:
-        yield "Done." if document.applied else "Nothing is left to do for this command."
+        yield "Done." if _has_done(document) else "Nothing is left to do for this command: all of it is in place."
     if document.by_hand:
         yield "What only people can do:"
     for number, one in enumerate(document.by_hand, 1):

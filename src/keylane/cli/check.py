@@ -164,7 +164,9 @@ def _examples(document: CheckedFindings) -> list[Section]:
     from keylane.documents.check import CheckedData, ComparedData
 
     if isinstance(document, CheckedData) and document.data.examples:
-        return [Section(("key", "lane", "expected", "row"), document.data.examples, MISPLACED, forms={"expected": str})]
+        examples = document.data.examples
+        where = "row" if examples[0].offset is None else "offset"
+        return [Section(("key", "lane", "expected", where), examples, MISPLACED, forms={"expected": str})]
     if isinstance(document, ComparedData) and document.examples:
         return [Section(("key", "data", "lanes"), document.examples, "Keys that are not in one lane:")]
     return []

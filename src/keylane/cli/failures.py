@@ -18,6 +18,7 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from keylane.cli import terminal
+from keylane.cli.tables import wrapped
 from keylane.errors import KeylaneError, did_you_mean
 from keylane.numbers import amount
 
@@ -62,10 +63,26 @@ def fail(error: Exception, arguments: list[str] | None = None) -> int:
     if is_for_programs(sys.argv[1:] if arguments is None else arguments):
         terminal.say(terminal.safe_json(json.dumps(document, ensure_ascii=False)))
     else:
-        terminal.fail(document["message"])
+        terminal.fail(for_people(document["message"], terminal.width_of(sys.stderr)))
     if terminal.shown.verbose and not isinstance(error, KeylaneError | click.ClickException):
         terminal.say("".join(traceback.format_exception(error)), nl=False)
     return int(document["exit_code"])
+
+
+def for_people(message: str, width: int | None) -> str:
+    """A message that is wider than the terminal: what is allowed and the hint on lines of their own.
+
+    >>> print(for_people("no such file: got 'a.yaml'; allowed: a file; hint: did you mean 'b.yaml'?", 40))
+    no such file: got 'a.yaml'
+      allowed: a file
+      hint: did you mean 'b.yaml'?
+    """
+    if width is None or len(f"error: {message}") <= width:
+        return message
+    first, *more = re.split(r"; (?=(?:allowed|hint): )", message)
+    # The first line begins with a word that is not in the message.
+    lines = [part.removeprefix("error: ") for part in wrapped(f"error: {first}", width)]
+    return "\n".join([*lines, *(part for one in more for part in wrapped(f"  {one}", width))])
 
 
 def is_for_programs(arguments: list[str]) -> bool:
@@ -105,6 +122,8 @@ def usage(error: click.ClickException) -> str:
         params = context.command.params if context else []
         known = [name for one in params if isinstance(one, click.Option) for name in one.opts]
         near = meant(error.option_name, known)
+        if error.option_name == "--lanes" and "--max-records" in known and "--lanes" not in known:
+            near = "keys are counted for any number of lanes: --contract FILE has it, and plan takes --lanes."
         if any(isinstance(one, click.Argument) and f"--{one.name}" == error.option_name for one in params):
             near = f"it is an argument here: leave out {error.option_name}."
         return f"no such option: got {error.option_name!r}; hint: {f'{near} ' if near else ''}{help_} lists them"

@@ -107,6 +107,8 @@ COLUMNS: Final = (
     *("strategy", "lanes", "fullest_share", "work", "score", "against_today"),
     *("moved_traffic", "overrides", "order_scope"),
 )
+#: Of these without a contract of today there is nothing to show.
+OF_TODAY: Final = ("against_today", "moved_traffic")
 REFUSED: Final = ("strategy", "lanes", "because")
 #: Rows of candidates in a table; all of them are in the document.
 SHOWN: Final = 8
@@ -229,21 +231,31 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     near = sorted(allowed, key=lambda one: (one.rank != 1, one.lanes != document.chosen.lanes, one.strategy != "today"))
     shown = near[:SHOWN] + [one for one in near[SHOWN:] if one.strategy == "today"]
     refused = [one for one in document.candidates if one not in allowed and one.lanes == document.chosen.lanes]
-    lines = list(_lines(document, explain=explain))
+    lines = [*([] if explain else _read_as(document)), *_lines(document, explain=explain)]
     lines += [f"{name}: {path}" for name, path in files.items() if path]
-    columns = COLUMNS if document.geo is None else (COLUMNS[0], "resolution", *COLUMNS[1:])
+    columns = tuple(name for name in COLUMNS if document.today or name not in OF_TODAY)
+    columns = columns if document.geo is None else (columns[0], "resolution", *columns[1:])
+    if any(one.tier_lanes for one in shown):
+        lanes = columns.index("lanes") + 1
+        columns = (*columns[:lanes], "tier_lanes", *columns[lanes:])
     if document.chosen.copies is not None:
         columns = (*columns[:3], "copies", "total_work", *columns[3:])
-    title = "candidates, the chosen one first; within the noise, the one that moves least"
+    title = "candidates, the chosen one first"
     taken = Section(
         columns,
         [_worded(one) for one in shown],
         title,
         _forms(),
         tones={"against_today": _tone, "copies": _copies_tone},
+        heads={"tier_lanes": "+ tier", "fullest_share": "fullest", "moved_traffic": "moved"},
     )
     others = [Section(REFUSED, refused, "not taken")] if explain else []
+    from keylane.plan.document import fix_first
+
+    first = fix_first(document)
     answer = [document.advice.headline, f"  {document.verdict}", f"  {document.basis.says}"] if not explain else []
+    if first and not explain:
+        answer = [first, "  keylane identify names them, with the setting of each", *answer]
     return Result(document, [taken, *others], lines, _code(document), answer)
 
 
@@ -280,6 +292,15 @@ def _worded(row: CandidateRow) -> dict[str, Any]:
     return {**row.as_json(), "against_today": AGAINST_TODAY.get(row.against_today or "")}
 
 
+def _read_as(document: PlanDocument) -> Iterator[str]:
+    """The two columns that decide, and the rule, below the table that they stand in."""
+    from keylane.plan.document import rule_in_short, score_in_short, work_in_short
+
+    tiers = any(one.allowed and one.tier_lanes for one in document.candidates)
+    yield f"  WORK: {work_in_short(document)}."
+    yield f"  SCORE: {score_in_short(tiers=tiers)}. {rule_in_short(document)}"
+
+
 def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
     if explain:
         from keylane.plan.text import explained
@@ -303,7 +324,8 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
         records, keys = numbers.share(change.moved_traffic or 0), keys_moved(document)
         yield f"  Cost: {records} of all records and {keys} change lane."
     if document.by_hand:
-        steps, who = numbers.plural(len(document.by_hand), "step"), ", ".join(one.who for one in document.by_hand)
+        who = ", ".join(dict.fromkeys(one.who for one in document.by_hand))
+        steps = numbers.plural(len(document.by_hand), "step")
         yield f"  By hand: {steps} ({who}). keylane apply lists them."
     yield from (f"  {note}" for note in document.notes)
 

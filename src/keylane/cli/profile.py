@@ -317,12 +317,15 @@ def as_result(document: ProfileDocument, *, show_keys: bool, page: str | None = 
 
 def _answer(document: ProfileDocument) -> Iterator[str]:
     """What there is to know first: two writers where there are two, how heavy keys are, and why a lane is full."""
-    from keylane.profile.document import keys_verdict, writers_text
+    from keylane.profile.document import heat_text, keys_verdict, misplaced_text, writers_text
 
     about = "about " if document.approximate else ""
     if document.writers and document.writers.verdict == "mixed":
         yield f"mixed writers: {writers_text(document.writers)}"
         yield "  keylane identify names them, with the setting of each"
+    elif odd := misplaced_text(document):
+        yield f"misplaced: {odd}"
+        yield "  keylane identify names who placed them, with the setting of each"
     top = document.heavy[0].share
     keys = numbers.plural(document.distinct_keys, "key")
     text = f"{numbers.plural(document.records, 'record')} of {about}{keys}"
@@ -332,13 +335,15 @@ def _answer(document: ProfileDocument) -> Iterator[str]:
     if document.writers and document.writers.verdict != "mixed":
         yield f"  {writers_text(document.writers)}"
     if document.hot:
-        # Who wrote the records is the first line already.
-        yield f"  {document.hot.verdict.partition(' The stream has more than one writer')[0]}"
+        yield f"  {heat_text(document, document.hot)}"
 
 
 def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
     from keylane.profile.document import profile_notes
 
+    if document.hot and document.hot.lanes and document.lanes:
+        rare = f"a fair hash gives this in fewer than {document.hot.alpha:g} of cases, or a second writer does"
+        yield f"  WHY: what fills a lane above the mean; `hot` where {rare}"
     yield from (f"  {note}" for note in profile_notes(document))
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"

@@ -23,9 +23,12 @@ COLOURS: Final[dict[Tone, str]] = {"good": "green", "bad": "red", "unsure": "yel
 #: What a line that is a verdict begins with, or a whole cell says.
 VERDICTS: Final[dict[str, Tone]] = {
     **dict.fromkeys(("ok", "certified", "in balance", "kept", "done", "answers", "one writer"), "good"),
-    **dict.fromkeys(("broken", "error", "missing", "wrong", "ended", "mixed writers", "worse than today"), "bad"),
+    **dict.fromkeys(
+        ("broken", "error", "missing", "wrong", "ended", "mixed writers", "misplaced", "worse than today"), "bad"
+    ),
     **dict.fromkeys(("Worth it", "Leave it", "It holds"), "good"),
     "Worse than today": "bad",
+    "Fix the writers first": "bad",
     **dict.fromkeys(("Only if you need more throughput", "Not worth it", "It does not hold"), "unsure"),
     **dict.fromkeys(("not proven", "warning", "unknown", "silent", "proposed", "does not hold", "stopped"), "unsure"),
 }
@@ -156,7 +159,8 @@ def _folded(cell: str, width: int) -> list[str]:
     if columns_of(cell) <= width:
         return [cell]
     narrow = width if cell.isascii() else max(1, width // 2)
-    return textwrap.wrap(cell, narrow, break_on_hyphens=False) or [""]
+    # A name that has to be broken is broken at a hyphen, if it has one.
+    return textwrap.wrap(cell, narrow, break_on_hyphens=_longest_word(cell) > narrow) or [""]
 
 
 def _joined(

@@ -66,6 +66,7 @@ class MisplacedRow(Document):
     lane: LaneId | None = Field(description="Where it is; null where the data has no lane for it.")
     expected: LaneId
     row: AtLeastOne = Field(description="Counted from 1, in the order of reading.")
+    offset: Count | None = Field(None, description="In its lane; null for files.")
 
 
 class HeaviestKey(Document):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Show: TypeAlias = Callable[[bytes], str]
 
-#: As many misplaced rows are shown, each of another key.
+#: As many misplaced rows are shown, each of another key, and of other lanes where there are some.
 EXAMPLES = 3
 #: Key counts are merged when this many have piled up.
 MERGE = 1_000_000
@@ -58,6 +58,7 @@ class Misplaced:
     lane: int | None
     expected: int
     row: int
+    offset: int | None = None
 
 
 @dataclass(slots=True)
@@ -68,7 +69,8 @@ class Conformance:
     rows: int = 0
     misplaced: int = 0
     without_key: int = 0
-    examples: list[Misplaced] = field(default_factory=list)
+    _first: list[Misplaced] = field(default_factory=list)
+    _by_lane: dict[int, Misplaced] = field(default_factory=dict)
     unplaced: dict[Reason, int] = field(default_factory=dict)
     per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     #: Rows of each key in each lane that the contract gives it; lane -1: by position, another stream's, or without one.
@@ -78,14 +80,14 @@ class Conformance:
     #: The lanes that the data is of; none: all of them.
     read: tuple[int, ...] = ()
 
-    def add(self, batch: pa.RecordBatch, lane_column: str | None) -> None:
+    def add(self, batch: pa.RecordBatch, lane_column: str | None, offset_column: str | None = None) -> None:
         """Count one batch; its rows stand after those already counted."""
         positions = np.arange(self.rows, self.rows + len(batch))
         decided = decide(self.router, batch, positions)
         lanes = decided.lane
         if lane_column is not None:
             lanes = _lanes_in(batch.column(lane_column), lane_column)
-            self._compare(decided, lanes)
+            self._compare(decided, lanes, None if offset_column is None else batch.column(offset_column))
         self.rows += len(batch)
         self.without_key += _without_key(decided)
         home = (decided.reason < 0) & (decided.stream == 0) & (lanes >= 0) & (lanes < self.router.lane_count)
@@ -95,18 +97,35 @@ class Conformance:
                 self.unplaced[REASONS[code]] = self.unplaced.get(REASONS[code], 0) + int(count)
         self._count_keys(decided)
 
-    def _compare(self, decided: Decided, at: NDArray[np.int32]) -> None:
+    def _compare(self, decided: Decided, at: NDArray[np.int32], offsets: pa.Array | None) -> None:
         """Compare the lanes in the data with the promised ones; tiers are other streams and have other lanes."""
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
         wrong = np.flatnonzero(bound & (at != decided.lane))
         self.misplaced += len(wrong)
-        for row in wrong if len(self.examples) < EXAMPLES else ():
-            key = decided.keys.base[int(row)].as_py()
-            if key not in [one.key for one in self.examples]:
-                lane = int(at[row]) if at[row] >= 0 else None
-                self.examples.append(Misplaced(key, lane, int(decided.lane[row]), self.rows + int(row) + 1))
-            if len(self.examples) == EXAMPLES:
+        if len(self._by_lane) < EXAMPLES:
+            # A topic is read lane by lane: its first misplaced rows are all in one.
+            for lane, first in zip(*np.unique(at[wrong], return_index=True), strict=True):
+                self._by_lane.setdefault(int(lane), self._example(decided, at, int(wrong[first]), offsets))
+        for row in wrong if len(self._first) < EXAMPLES else ():
+            one = self._example(decided, at, int(row), offsets)
+            if one.key not in [known.key for known in self._first]:
+                self._first.append(one)
+            if len(self._first) == EXAMPLES:
                 break
+
+    def _example(self, decided: Decided, at: NDArray[np.int32], row: int, offsets: pa.Array | None) -> Misplaced:
+        lane = int(at[row]) if at[row] >= 0 else None
+        key, offset = decided.keys.base[row].as_py(), None if offsets is None else offsets[row].as_py()
+        return Misplaced(key, lane, int(decided.lane[row]), self.rows + row + 1, offset)
+
+    @property
+    def examples(self) -> list[Misplaced]:
+        """Some misplaced rows in the order of reading: each of another key, and of as many lanes as there are."""
+        taken: list[Misplaced] = []
+        for one in (*sorted(self._by_lane.values(), key=lambda one: one.row), *self._first):
+            if len(taken) < EXAMPLES and one.key not in [known.key for known in taken]:
+                taken.append(one)
+        return sorted(taken, key=lambda one: one.row)
 
     def _count_keys(self, decided: Decided) -> None:
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
@@ -164,6 +183,7 @@ def keeps(
     lane_column: str | None = None,
     show: Show = as_text,
     read: Sequence[int] = (),
+    offset_column: str | None = None,
 ) -> tuple[Conformance, list[Finding]]:
     """Check data against a contract; findings of severity error break it. `show` names a key in them.
 
@@ -172,7 +192,7 @@ def keeps(
     """
     found = Conformance(router, per_lane=np.zeros(router.lane_count, np.int64), read=tuple(read))
     for batch in batches:
-        found.add(batch, lane_column)
+        found.add(batch, lane_column, offset_column)
     return found, list(_findings(found, show))
 
 
@@ -182,10 +202,11 @@ def _findings(found: Conformance, show: Show) -> Iterator[Finding]:
         return
     if found.misplaced:
         wrong = f"{numbers.count(found.misplaced)} of {numbers.count(found.rows)} rows"
-        text = f"{wrong} are not in the lane the contract promises"
+        text = f"{wrong} ({numbers.share(found.misplaced / found.rows)}) are not in the lane the contract promises"
         one = found.examples[0]
         seen = "no lane" if one.lane is None else f"lane {one.lane}"
-        example = f"row {numbers.count(one.row)}: {seen}, promised {one.expected}"
+        where = f"row {numbers.count(one.row)}" if one.offset is None else f"offset {one.offset}"
+        example = f"{where}: {seen}, promised {one.expected}"
         yield Finding("error", "data", f"{text} ({example}); hint: keylane identify says who wrote them")
     for reason, count in sorted(found.unplaced.items()):
         severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"

@@ -7,7 +7,7 @@ holds:
 mixed-writer   half of its excess, or more, are records that the contract places on another lane
 wide-range     its range of the key space is so much wider than the others' that half of the excess, or more, follows
 one-key        its heaviest key is half of the excess or more, stands out among the lighter ones, and without it the
-               lane is within what chance makes of those
+               lane is within what chance makes of those, and has no more than half of its excess left
 few-keys       heavy keys share it, or there are too few keys for the lanes: even a fair hash gives this
 unlucky-hash   many ordinary keys, and a fair hash would give it in less than `alpha` of cases
 
@@ -397,7 +397,7 @@ def _judged(
     cause: Cause
     if strangers > 0 and 2 * strangers >= load - mean:
         cause, evidence = "mixed-writer", of_strangers(strangers / load, misplaced or 0.0)
-    elif (left := _left(lane, load - mean, keys, worth)) is not None:
+    elif (left := _left(lane, load - mean, mean, keys, worth)) is not None:
         cause, named, evidence = "one-key", (keys.rank(int(keys.first[lane])),), of_one(part, left)
     elif chance < alpha:
         cause, evidence = "unlucky-hash", of_many(part, chance)
@@ -409,7 +409,7 @@ def _judged(
     return HotLane(lane, load / float(seen.sum()), load / mean, cause, evidence, named, part, chance)
 
 
-def _left(lane: int, excess: float, keys: _Keys, worth: float) -> float | None:
+def _left(lane: int, excess: float, mean: float, keys: _Keys, worth: float) -> float | None:
     """What is left of the lane without its heaviest key, over its share of the lighter keys; None if it is not the one.
 
     All other keys of the lane are lighter, and each lighter key of the stream was as likely to be here as elsewhere.
@@ -423,7 +423,9 @@ def _left(lane: int, excess: float, keys: _Keys, worth: float) -> float | None:
     rest, fair = float(keys.loads[lane]) - weight, lighter / lanes
     usual = max(worth * fair, fair + 2 * sqrt(squares / lanes * (1 - 1 / lanes)))
     is_it = 2 * weight >= excess and weight * lighter >= STANDS_OUT * squares and rest <= usual
-    return rest / fair if is_it and fair else None
+    # A reader who is told of one key expects the lane to be about even without it.
+    enough = fair > 0 and 2 * (rest / fair - 1) <= excess / mean
+    return rest / fair if is_it and enough else None
 
 
 def _making_up(lane: int, excess: float, keys: _Keys) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ from keylane.documents.check import (
 from keylane.errors import DataError, UsageError, listed_names
 from keylane.measure import copartition
 from keylane.measure.chance import ALPHA
-from keylane.measure.conformance import keeps
+from keylane.measure.conformance import Misplaced, keeps
 from keylane.measure.self_test import contract_findings
 from keylane.profile.document import masked, shown
 from keylane.records import Finding
@@ -125,7 +125,8 @@ def _against(
 ) -> tuple[CheckedRows, list[Finding]]:
     fields = fields_of(contract)
     column = lane or ("lane" if "lane" in data.columns else None)
-    wanted = [*fields, *([column] if column and column not in fields else [])]
+    offset = "offset" if data.lane is not None and column and "offset" not in fields else None
+    wanted = [*fields, *(name for name in (column, offset) if name and name not in fields)]
     if column is None and contract.spec.expect == Expect():
         raise data.misread or UsageError.of(
             f"there is nothing to compare {data.address} with: it has no column `lane`, and the contract no `expect`",
@@ -141,6 +142,7 @@ def _against(
         column,
         partial(_named, salt=salt),
         read,
+        offset,
     )
     if data.skipped.lines and not kept.rows:
         raise DataError.of(f"no record of {data.address} can be read", got=data.skipped.text, hint="--value")
@@ -156,15 +158,7 @@ def _against(
     counts = CheckedRows(
         rows=kept.rows,
         misplaced=kept.misplaced if column else None,
-        examples=[
-            MisplacedRow(
-                key=None if one.key is None else _named(one.key, salt),
-                lane=one.lane,
-                expected=one.expected,
-                row=one.row,
-            )
-            for one in kept.examples
-        ],
+        examples=[_misplaced(one, salt) for one in kept.examples],
         heaviest=HeaviestKey(key=_named(heaviest[0], salt), records=heaviest[1]) if heaviest else None,
         unplaced=kept.unplaced,
         lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
@@ -183,6 +177,11 @@ def _against(
         ],
     )
     return counts, findings
+
+
+def _misplaced(one: Misplaced, salt: bytes | None) -> MisplacedRow:
+    key = None if one.key is None else _named(one.key, salt)
+    return MisplacedRow(key=key, lane=one.lane, expected=one.expected, row=one.row, offset=one.offset)
 
 
 def _named(key: bytes, salt: bytes | None) -> str:

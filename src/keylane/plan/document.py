@@ -45,6 +45,7 @@ from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
 from keylane.plan.saved import by_hand, streams_of
+from keylane.profile.document import heat_text, misplaced_text, writers_text
 
 if TYPE_CHECKING:
     from keylane.contract.evolve import Change
@@ -192,9 +193,8 @@ def _rival(one: Judged) -> str:
 def _because(chosen: Judged, other: Judged) -> str:
     """Why one was preferred to another: it is clearly better; or within the noise and asks for less."""
     ours, theirs = chosen.candidate, other.candidate
-    own, other_ = (numbers.share(one.compared[0]) for one in (ours, theirs))
-    tiers = ", the lanes of a tier not counted" if ours.fitted.tier_lanes or theirs.fitted.tier_lanes else ""
-    figures = f"{own} in the fullest lane against {other_}{tiers}"
+    own, other_ = (_fullest(one) for one in (ours, theirs))
+    figures = f"{own} in the fullest lane against {other_}" if own != other_ else f"both {own} in the fullest lane"
     if ours.works and theirs.works:
         figures = f"the work of {ours.work:.1f} lanes against {theirs.work:.1f}"
     if clearly_beats(ours, theirs):
@@ -204,6 +204,12 @@ def _because(chosen: Judged, other: Judged) -> str:
     noise = margin(ours, theirs)
     few = f"; with so few records less than {numbers.percent(noise, 0)} is noise" if noise > CLEARLY else ""
     return f"within the noise of each other ({figures}{few}), and this one {_asks_less(chosen, other)}"
+
+
+def _fullest(one: Candidate) -> str:
+    """The share of the fullest lane; of a tier also what it would be if the tier added no lanes, which is compared."""
+    shown, counts = numbers.share(one.fullest_share), numbers.share(one.compared[0])
+    return shown if shown == counts else f"{shown}, which counts as {counts} without the lanes that its tier adds"
 
 
 def _asks_less(chosen: Judged, other: Judged) -> str:
@@ -374,6 +380,27 @@ HOW: Final = {
     "choice": "today's contract where nothing is hot; otherwise today's lane count while it is enough, and of a range "
     "the fewest lanes that carry four fifths of the best",
 }
+
+
+def work_in_short(document: PlanDocument) -> str:
+    """What the column of that name holds."""
+    if document.chosen.copies is not None:
+        return "lanes over what the fullest has to do, copies included"
+    return "as many evenly filled lanes carry as much: 1 over the share of the fullest lane"
+
+
+def score_in_short(*, tiers: bool) -> str:
+    """What the column of that name holds; `HOW` has it in full."""
+    return f"the work over three cuts of the time{'; lanes that a tier adds are no gain' if tiers else ''}"
+
+
+def rule_in_short(document: PlanDocument) -> str:
+    """Why the highest score does not win by itself."""
+    least = "changes least" if document.today else "asks for least: the fewest lanes, then the fewest named keys"
+    beaten = "Only what clearly beats today is taken; of" if document.today else "Of"
+    return f"{beaten} candidates within the noise of each other, the one that {least}."
+
+
 #: How figures of some strategies were obtained: for plans that have them.
 HOW_OF: Final = {
     "window": ("window", "a draw for each key and window instead of the client's hash of both; light keys evenly"),
@@ -418,7 +445,20 @@ def on_all_records(document: PlanDocument, hot: Hot) -> str:
     Without a contract of today it is of the keys under their hash alone.
     """
     how = "" if document.today else " by the hash alone,"
-    return f"On all records,{how} {hot.verdict[:1].lower()}{hot.verdict[1:]}"
+    says = heat_text(document.profile, hot)
+    return f"On all records,{how} {says[:1].lower()}{says[1:]}"
+
+
+def fix_first(document: PlanDocument) -> str | None:
+    """What comes before any plan: records that were not placed by one rule. They count where they belong."""
+    profile = document.profile
+    if profile.writers and profile.writers.verdict == "mixed":
+        found = writers_text(profile.writers)
+    elif odd := misplaced_text(profile):
+        found = f"{odd}."
+    else:
+        return None
+    return f"Fix the writers first: {found} The plan counts every record in the lane of its contract."
 
 
 def document(plan: Plan, overview: ProfileDocument, *, show_keys: bool, path: str | None = None) -> PlanDocument:

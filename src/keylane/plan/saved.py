@@ -155,7 +155,8 @@ def _consumers(plan: PlanDocument, commands: dict[str, str]) -> Iterator[ByHand]
     change = plan.change
     if change is None:
         return
-    waits = f" (each lane then holds keys of up to {change.fan_in} of today's)" if change.fan_in else ""
+    merged = f"a lane of the new contract can hold keys that were in {change.fan_in} of today's lanes"
+    waits = f" ({merged})" if change.fan_in and change.fan_in > 1 else ""
     moved = f"{share(change.moved_traffic or 0)} of the records change lane"
     what = f"drain: {moved}, so stop the producers, wait until no consumer group lags{waits}, then start the new ones"
     yield ByHand(who="consumers", what=what, commands=[commands["lag"]] if "lag" in commands else [])

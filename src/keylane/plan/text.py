@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from keylane.numbers import count, plural, share
-from keylane.plan.document import keys_moved, on_all_records
+from keylane.plan.document import fix_first, keys_moved, on_all_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +48,8 @@ def _cells(geo: PlanGeo) -> Iterator[str]:
 
 def _answer(document: PlanDocument) -> Iterator[str]:
     yield "RECOMMENDATION"
+    if first := fix_first(document):
+        yield first
     yield document.advice.headline
     yield document.verdict
     yield document.basis.says

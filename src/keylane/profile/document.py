@@ -7,6 +7,7 @@ profile itself: `model`. Why a lane is hot: `measure.hot_lanes`, which gives the
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -27,6 +28,7 @@ from keylane.documents.profile import (
     SeenWriters,
 )
 from keylane.measure.balance import useful_lanes
+from keylane.measure.identify import STRAY
 from keylane.numbers import share
 from keylane.profile.lookalikes import lookalikes
 
@@ -165,6 +167,27 @@ def writers_text(writers: SeenWriters) -> str:
         for one in writers.found
     )
     return f"{len(writers.found)} writers place keys differently: {named}. Keys are split between lanes."
+
+
+def misplaced_text(document: ProfileDocument) -> str | None:
+    """How many records are not where the contract of the profile puts them; None where that is next to none."""
+    odd = document.lanes.misplaced if document.lanes else None
+    keyed = document.records - document.without_key.null - document.without_key.empty - document.without_key.malformed
+    if not odd or odd <= STRAY * max(keyed, 1):
+        return None
+    counts = f"{share(odd / max(keyed, odd))} of the records ({numbers.count(odd)} of {numbers.count(keyed)})"
+    return f"{counts} are not in the lane that the contract gives their key"
+
+
+#: The lower bound on misplaced records: of no use beside their exact number.
+_BOUND: Final = re.compile(r" At least \S+ of the records are not in the lane that their key belongs in\.")
+
+
+def heat_text(document: ProfileDocument, hot: Hot) -> str:
+    """Why lanes are hot, without what an output has in its first line already."""
+    if document.writers and document.writers.verdict == "mixed":
+        return hot.verdict.partition(" The stream has more than one writer")[0]
+    return _BOUND.sub("", hot.verdict) if document.lanes and document.lanes.misplaced else hot.verdict
 
 
 # Masking: keys as they may be shown to others, cut, with a hash that distinguishes them. Keys are personal data.
@@ -379,7 +402,7 @@ def profile_notes(document: ProfileDocument) -> Iterator[str]:
         yield f"{text} ({', '.join(kinds)}), {records} under the rarer spelling: {first}"
     yield from window_notes(document)
     lanes = document.lanes
-    if lanes and lanes.misplaced:
+    if lanes and lanes.misplaced and misplaced_text(document) is None:
         records = numbers.plural(lanes.misplaced, "record")
         yield f"{records} {numbers.agree(lanes.misplaced, 'is', 'are')} in another lane than the contract gives the key"
     if document.approximate:

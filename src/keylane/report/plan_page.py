@@ -13,8 +13,9 @@ from keylane.documents.plan import AGAINST_TODAY, LanesOverTime
 from keylane.errors import visible
 from keylane.measure.balance import useful_lanes
 from keylane.numbers import agree, count, plural, share, times
+from keylane.plan.document import fix_first
 from keylane.plan.geo_work import COSTLY_COPIES
-from keylane.profile.document import keys_verdict, window_notes, writers_text
+from keylane.profile.document import heat_text, keys_verdict, misplaced_text, window_notes, writers_text
 from keylane.report.charts import lane_counts
 from keylane.report.html import Markup, join, page, tag
 from keylane.report.plan_sections import (
@@ -310,6 +311,7 @@ def _plan_top(document: PlanDocument) -> Markup:
     return tag(
         "div",
         tag("h1", *first, f"{headline.removesuffix('.')}."),
+        tag("p", tag("em", before, class_="before"), class_="sub") if (before := fix_first(document)) else None,
         tag("p", prose(" ".join(part for part in (more, document.verdict) if part)), class_="sub"),
         tag("p", document.basis.says, class_="fine"),
         tag("p", held, class_="sub") if held else None,
@@ -380,11 +382,13 @@ def _profile_top(document: ProfileDocument) -> Markup:
     without = document.without_key.null + document.without_key.empty + document.without_key.malformed
     mixed = writers is not None and writers.verdict == "mixed"
     headline: list[Child] = [_hot_headline(hot) if hot else keys_verdict(document)]
-    cause = hot.verdict if hot and hot.lanes else None
+    cause = heat_text(document, hot) if hot and hot.lanes else None
     if writers is not None and mixed:
         who, _, rest = writers_text(writers).partition(" place ")
         headline = [tag("em", who, class_="before"), f" place {rest}"]
-        cause = None if cause is None else cause.partition(" The stream has more than one writer")[0]
+    elif odd := misplaced_text(document):
+        how_many, of, rest = odd.partition(" of the records ")
+        headline = [tag("em", how_many, class_="before"), f"{of}{rest}."]
     verdict = tag("p", sentence(cause), class_="sub") if cause else None
     heaviest = document.heavy[0].share
     return join(

@@ -19,10 +19,12 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.core import context as core_context
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -95,18 +97,21 @@ def require_classic(spark: SparkSession | None = None) -> None:
 
 @contextmanager
 def _being_started() -> Iterator[None]:
-    """Let others know; and give a program its own handler of Ctrl-C back, in place of which PySpark puts its own.
+    """Let others know; and leave a program its own handler of Ctrl-C, in place of which PySpark would put its own.
 
-    That one asks Java to end all jobs, by the connection on which the interrupted call still waits for its answer.
+    That one asks Java to end all jobs, by the connection on which the interrupted call still waits for its answer. It
+    is never set, rather than replaced afterwards: a start goes on for seconds behind the line that sets it.
     """
     before = signal.getsignal(signal.SIGINT)
+    own = before not in (signal.default_int_handler, None)
     _starting.set()
     try:
+        if own:
+            vars(core_context)["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: before)
         yield
     finally:
+        vars(core_context)["signal"] = signal
         _starting.clear()
-        if before not in (signal.default_int_handler, None) and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, before)
 
 
 def for_small_batches(conf: Mapping[str, str], *, one_machine: bool = True) -> dict[str, str]:

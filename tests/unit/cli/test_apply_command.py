@@ -114,6 +114,9 @@ def test_with_yes_the_contract_is_in_its_place_and_a_second_time_nothing_is_left
         code, found = applied(run, saved, *more)
         assert (code, found["contract"]["action"], today.read_bytes()) == (0, "in-place", once)
     assert sorted(path.name for path in today.parent.iterdir()) == ["day.profile", "plan.json", "today.yaml"]
+    _, out, _ = run("apply", saved, "--yes")
+    assert "Nothing is left to do" in out
+    assert "Done." not in out
 
 
 def test_steps_that_only_people_can_do_are_listed(run: Run, saved: Path) -> None:

@@ -44,6 +44,13 @@ def test_the_option_that_was_meant(run: Run, words: str, hint: str) -> None:
     assert f"hint: did you mean '{hint}'?" in err
 
 
+def test_a_number_of_lanes_is_not_taken_for_the_partitions_to_read(run: Run) -> None:
+    code, _, err = run("profile", "x", "--lanes", "12")
+    assert code == 2
+    assert "--partitions" not in err
+    assert "plan takes --lanes" in err
+
+
 def test_twin_nothing_is_named_where_nothing_is_near(run: Run) -> None:
     code, _, err = run("explain", "a", "--html", "x")
     assert code == 2

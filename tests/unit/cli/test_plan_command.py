@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
+from pyarrow import parquet
 from tests.unit.plan.conftest import drawn, made
 
-from keylane import Router, load_contract
+from keylane import Router, load_contract, partitioner
 from keylane.contract.model import Key
 from keylane.measure.balance import max_over_mean
 from keylane.profile.build import fingerprint_of
@@ -454,3 +455,48 @@ def test_the_reasons_name_every_candidate_with_a_higher_score(run: Run, stored: 
         ]
         assert all(f"`{name}`" in why for name in above)
         assert "Preferred to `" in why
+
+
+MIXED = """
+apiVersion: keylane/v1
+kind: RoutingContract
+metadata: {name: t}
+spec: {streams: [t], lanes: 8, key: {fields: [k]}, partitioner: kafka-java}
+"""
+
+
+@pytest.mark.parametrize("second", [0, 7], ids=["one writer", "two writers"])
+def test_records_that_are_not_where_the_contract_puts_them_come_before_any_plan(
+    run: Run, tmp_path: Path, second: int
+) -> None:
+    """A seventh of the records has another client's placement; without it neither command has a word about that."""
+    java, other = partitioner("kafka-java"), partitioner("librdkafka-consistent-random")
+    keys = [f"m{n * n % 1_009}" for n in range(14_000)]
+    at = [(other if second and n % second == 0 else java).lane(key.encode(), 8) for n, key in enumerate(keys)]
+    parquet.write_table(pa.table({"k": keys, "lane": at, "n": range(len(keys))}), tmp_path / "d.parquet")
+    (tmp_path / "c.yaml").write_text(MIXED)
+    wrong = sum(java.lane(key.encode(), 8) != lane for key, lane in zip(keys, at, strict=True))
+    told = ["--contract", tmp_path / "c.yaml"]
+    code, out, err = run("profile", tmp_path / "d.parquet", *told, "--lane", "lane", "--out", tmp_path / "d.profile")
+    assert code == 0, err
+    share = f"{100 * wrong / len(keys):.1f}%"
+    text = f"{share} of the records ({wrong:,} of 14,000) are not in the lane that the contract gives their key"
+    assert out.startswith(f"misplaced: {text}\n") == bool(second)
+    assert "At least" not in out, "a lower bound beside the exact number"
+    code, out, err = run("plan", tmp_path / "d.profile", *told, "--report", tmp_path / "p.html")
+    assert out.startswith(f"Fix the writers first: {text}.") == bool(second), err
+    assert "At least" not in out
+    assert (f"Fix the writers first: {text}" in (tmp_path / "p.html").read_text()) == bool(second)
+
+
+def test_the_columns_that_decide_are_explained_below_the_table(run: Run, stored: Path, today: Path) -> None:
+    _, out, _ = run("plan", stored, "--contract", today)
+    table, _, below = out.partition("candidates, the chosen one first\n")[2].partition("\n\n")
+    heads = table.splitlines()[0].split()
+    assert {"WORK", "SCORE"} <= set(heads)
+    assert "  WORK: " in below
+    assert "  SCORE: " in below
+    assert "the one that changes least" in below
+    tiers = [row for row in table.splitlines()[1:] if row.startswith("tier")]
+    assert tiers, "a candidate with lanes of its own shows how many"
+    assert tiers[0].split()[2] != "0"

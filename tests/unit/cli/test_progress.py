@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark import SparkContext
+from pyspark.core import context as core_context
 from tests.terminals import on_a_terminal
 
 from keylane.cli import terminal
@@ -109,14 +110,24 @@ def test_a_program_keeps_its_handler_of_interrupts_when_spark_starts() -> None:
     def own(*_: Any) -> None: ...
 
     before = signal.signal(signal.SIGINT, own)
+
+    def of_pyspark() -> None:
+        """What `SparkContext` does at the end of its start, seconds before the session is there."""
+        theirs = vars(core_context)["signal"]
+        theirs.signal(theirs.SIGINT, lambda *_: None)
+
     try:
         with session._being_started():
-            signal.signal(signal.SIGINT, lambda *_: None)
+            of_pyspark()
+            assert signal.getsignal(signal.SIGINT) is own, "a Ctrl-C now would print a traceback of py4j"
         assert signal.getsignal(signal.SIGINT) is own
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with session._being_started():
-            signal.signal(signal.SIGINT, own)
-        assert signal.getsignal(signal.SIGINT) is own, "a notebook has PySpark's, which ends the jobs"
+            of_pyspark()
+        assert signal.getsignal(signal.SIGINT) is not own, "a notebook has PySpark's, which ends the jobs"
+        signal.signal(signal.SIGINT, own)
+        of_pyspark()
+        assert signal.getsignal(signal.SIGINT) is not own, "twin: outside of a start nothing is held back"
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -144,6 +144,14 @@ def test_columns_of_one_width_give_way_alike_and_break_no_word() -> None:
     assert left == set(cells["client"].split())
 
 
+def test_a_name_that_must_be_broken_is_broken_at_a_hyphen() -> None:
+    lines = shown(Section(("a", "b"), [{"a": "librdkafka-consistent-random", "b": "x " * 20}]), width=34)
+    parts = [part for line in lines[1:] if (part := line[: lines[0].index("B")].strip())]
+    assert "".join(parts) == "librdkafka-consistent-random"
+    assert len(parts) > 1
+    assert all(part.endswith("-") for part in parts[:-1])
+
+
 NAMES = {
     "shard": "shardId-000000000000",
     "at": "5316911988456908841515204097209270272",

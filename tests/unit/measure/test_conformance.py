@@ -299,3 +299,17 @@ def test_the_columns_asked_for_are_those_the_lane_depends_on(contract: Make) -> 
     assert fields_of(whole) == ["a", "b", "ts", "order", "line"]
     assert fields_of(contract(table={"values": {"a": [0, 1]}, "by": "order"})) == ["k", "order"]
     assert fields_of(contract()) == ["k"]
+
+
+def test_examples_come_from_several_lanes_where_rows_are_in_the_order_of_lanes(
+    merchants: list[str], contract: Make, lanes_by: Lanes, batch: Batch
+) -> None:
+    at = (lanes_by("kafka-java", merchants, 16) + 1) % 16
+    order = sorted(range(len(merchants)), key=lambda i: int(at[i]))
+    whole = batch([merchants[i] for i in order], at[order])
+    kept, _ = keeps(Router(contract()), [whole.slice(0, 50), whole.slice(50)], "lane")
+    assert [one.lane for one in kept.examples] == [0, 1, 2]
+    assert [one.row for one in kept.examples] == sorted(one.row for one in kept.examples)
+    first, _ = keeps(Router(contract()), [whole.slice(0, 50)], "lane")
+    assert {one.lane for one in first.examples} == {0}, "twin: of rows in one lane there is no other"
+    assert len(first.examples) == 3

@@ -105,6 +105,14 @@ def test_two_keys_on_two_lanes_are_one_key_each() -> None:
     assert causes(look([50_000, 50_000, *[10] * 50_000], at)) == {5: "one-key", 6: "one-key"}
 
 
+@pytest.mark.parametrize(("others", "cause"), [(11, "few-keys"), (8, "one-key")])
+def test_a_key_without_which_the_lane_would_still_be_hot_is_not_the_cause(others: int, cause: str) -> None:
+    """It is half of the excess either way; without it the lane has 1.35 times its share, or is even."""
+    at = [0, *[0] * others, *[1 + n % 11 for n in range(98 - others)]]
+    lane = look([3_200, *[1_200] * 98], at).hot[0]
+    assert (lane.lane, lane.cause) == (0, cause)
+
+
 def test_a_heavy_key_in_a_lane_of_many_others_is_not_the_cause() -> None:
     """The key is a tenth of the excess; the lane was filled by hundreds of ordinary keys."""
     at = fair(50_001)

@@ -3,6 +3,11 @@
     model         a member and its subscription, lanes as (topic, index), an assignment of lanes to members
     assignors     members, lanes and the assignment before -> the assignment after: one algorithm a file
     ownership     static ownership: ids, leases, epochs that only grow, and the fence that refuses former owners
+    coordinator   a group's coordinator as a state machine: generations, sessions, two-phase rebalances; not a broker
+    member        the other end of that protocol
+    simulation    a seeded simulator: processes that pause and crash, a network that loses, delays and repeats
+    group_simulation, lease_simulation   the coordinator and its readers, owners and their leases, in simulated hours
+    exhaustive    every interleaving of a small case, breadth first
 
 A live group on a broker is read by `systems.kafka`. Which lane a record belongs in is not decided here: `router`.
 """

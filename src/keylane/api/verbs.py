@@ -225,6 +225,7 @@ def verify(
     engine: Engine = "auto",
     keep: int = 10,
     values: bool = True,
+    show_keys: bool = False,
     lanes: int | None = None,
     options: StreamOptions | None = None,
     spark: SparkSession | None = None,
@@ -244,21 +245,20 @@ def verify(
     _check_choice("engine", engine, get_args(Engine))
     report = Reporter("verify", progress)
     with report.on_spark():
-        return document_of(
-            run(
-                os.fspath(source),
-                os.fspath(target),
-                _maybe(contract),
-                mode=mode,
-                engine=engine,
-                keep=keep,
-                values=values,
-                lanes=lanes,
-                topics=options,
-                spark=spark,
-                watch=report.watch,
-            )
+        found = run(
+            os.fspath(source),
+            os.fspath(target),
+            _maybe(contract),
+            mode=mode,
+            engine=engine,
+            keep=keep,
+            values=values,
+            lanes=lanes,
+            topics=options,
+            spark=spark,
+            watch=report.watch,
         )
+    return document_of(found, _salt(source, show_keys=show_keys or not found.verdict.violations))
 
 
 @_verb

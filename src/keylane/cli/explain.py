@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.terminal import note
 from keylane.contract.names import ENCODINGS, PARTITIONERS
 from keylane.documents.explain import (
     ContractPlacement,
@@ -69,7 +70,7 @@ def _known(_context: click.Context, _option: click.Parameter, name: str | None) 
     from keylane.errors import did_you_mean
 
     usual = [one for one in PARTITIONERS if one.startswith(name) and FACTS[one].note.startswith("the default")]
-    first = [*usual, *(one for one in PARTITIONERS if one.startswith(name))][:1]
+    first = [*usual, *(one for one in PARTITIONERS if one.startswith(name) or name in one.split("-"))][:1]
     near = f"did you mean {first[0]!r}?" if first else did_you_mean(name, PARTITIONERS)
     raise UsageError.of("--like: no such partitioner", got=name, allowed=", ".join(PARTITIONERS), hint=near)
 
@@ -132,6 +133,8 @@ def explain(
     keylane explain acme --contract accounts.yaml --layout kinesis://eu-west-1/accounts
     """
     asked: list[str | None] = [*keys, *_lines_of(keys_from)]
+    if "-" in keys:
+        note("explain: '-' is taken as a key; --keys-from - reads keys from stdin")
     if null and asked:
         raise click.UsageError("KEY or --null is needed, not both")
     if not asked and (null or path is not None):

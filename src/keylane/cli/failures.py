@@ -124,7 +124,8 @@ def usage(error: click.ClickException) -> str:
         near = meant(error.option_name, known)
         if error.option_name == "--lanes" and "--max-records" in known and "--lanes" not in known:
             near = "keys are counted for any number of lanes: --contract FILE has it, and plan takes --lanes."
-        if any(isinstance(one, click.Argument) and f"--{one.name}" == error.option_name for one in params):
+        is_argument = any(isinstance(one, click.Argument) and f"--{one.name}" == error.option_name for one in params)
+        if is_argument and not longer_than(error.option_name, known):
             near = f"it is an argument here: leave out {error.option_name}."
         return f"no such option: got {error.option_name!r}; hint: {f'{near} ' if near else ''}{help_} lists them"
     if isinstance(error, click.MissingParameter):
@@ -144,8 +145,18 @@ def meant(given: str, known: Sequence[str]) -> str:
     ("did you mean '--lanes'?", '')
     """
     same = [name for group in SAME if given in group for name in group if name in known]
+    same = [*longer_than(given, known), *same]
     near = [name for name in known if SequenceMatcher(None, given, name).ratio() >= NEAR]
     return f"did you mean {same[0]!r}?" if same else did_you_mean(given, near)
+
+
+def longer_than(given: str, known: Sequence[str]) -> list[str]:
+    """The options that a given one is the first words of.
+
+    >>> longer_than("--keys", ["--keys-from", "--keyspace"])
+    ['--keys-from']
+    """
+    return [name for name in known if name.startswith(f"{given}-")]
 
 
 def _bad(error: click.BadParameter) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -51,12 +52,15 @@ SHOWN_LANES: Final = 32
     show_default=True,
     help="Compare the contents of all records; without that nothing is certified.",
 )
+@click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @click.option("--lanes", "-n", type=click.IntRange(min=1), help="The lane count, where the contract has `lanes: live`.")
 @click.option("--dead-letters", metavar="TOPIC", help="Where records without a lane went; default: <topic>.dlq.")
 @click.option("--state", type=click.Path(), help="State folder of the route, to check its own counts as well.")
 @reading_options
 @output_option
-def verify(source: str, target: str, contract: str | None, output: str, **options: Any) -> tuple[Result, str]:
+def verify(
+    source: str, target: str, contract: str | None, show_keys: bool, output: str, **options: Any
+) -> tuple[Result, str]:
     """Hold DST against SRC, and print a certificate, or the first violations with their positions.
 
     Every record of SRC has to be in DST once, unchanged, in its lane or among the dead letters; nothing else may be
@@ -80,17 +84,20 @@ def verify(source: str, target: str, contract: str | None, output: str, **option
     from keylane.cli.progress import counted
     from keylane.contract.parse import load_contract
     from keylane.pipelines.verify import verify as run
+    from keylane.systems.masks import salt_of
 
     topics, loaded = reading_from(options), load_contract(contract) if contract else None
     found = run(source, target, loaded, topics=topics, watch=lambda rows: counted(rows, "verify"), **options)
-    return as_result(found), output
+    # A certificate shows no keys, and its check leaves no secret behind.
+    masks = not show_keys and bool(found.verdict.violations)
+    return as_result(found, salt_of(source, secrets.token_bytes(16)) if masks else None), output
 
 
-def as_result(found: Verified) -> Result:
+def as_result(found: Verified, salt: bytes | None = None) -> Result:
     """The certificate as data, and as a person reads it."""
     from keylane.pipelines.certificate import document_of
 
-    document = document_of(found)
+    document = document_of(found, salt)
     columns = ("rule", "stream", "lane", "offset", "source", "position", "key", "detail")
     rules = [
         {"rule": rule, "found": found.verdict.counts[rule], "checked": _checked(found, rule)} for rule in found.rules

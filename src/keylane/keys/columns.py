@@ -7,7 +7,7 @@ file, and raises. The rules are those of `encode`, value for value; `tests/parit
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,13 @@ def encode_column(column: pa.Array, encoding: Encoding, name: str) -> Encoded:
     return _ENCODERS[encoding](array, name)
 
 
+#: What to do with a column that is no key as it is, such as one of dates.
+AS_WRITTEN: Final = "a column with the key as its producers write it, as text for instance"
+
+
 def _wrong_type(name: str, array: pa.Array, encoding: str, allowed: str) -> DataError:
-    return DataError.of(f"column {name!r} holds no {encoding} keys", got=str(array.type), allowed=allowed)
+    what = f"column {name!r} holds no {encoding} keys"
+    return DataError.of(what, got=str(array.type), allowed=allowed, hint=AS_WRITTEN)
 
 
 def _is_text(array: pa.Array) -> bool:

@@ -18,7 +18,7 @@ from keylane.contract.partitioners import FACTS
 from keylane.errors import DataError, LaneCountError
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import plain
-from keylane.keys.columns import encode_column, strip_registry_headers
+from keylane.keys.columns import AS_WRITTEN, encode_column, strip_registry_headers
 from keylane.placement.partitioners import Partitioner, partitioner
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _encodings(keys: pa.Array) -> list[tuple[Encoding, bool]]:
 
 def not_keys(kind: pa.DataType) -> DataError:
     """Build the error for a column that can hold no key."""
-    return DataError.of("a key column holds text, bytes or whole numbers", got=str(kind))
+    return DataError.of("a key column holds text, bytes or whole numbers", got=str(kind), hint=AS_WRITTEN)
 
 
 def _binary_guises(keys: pa.Array) -> list[tuple[Encoding, bool]]:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from keylane.documents.route import RecordCounts
 from keylane.documents.verify import UnprovenRule, ValueCost, VerifiedLane, VerifyDocument, VerifyViolation
+from keylane.profile.document import masked
 
 if TYPE_CHECKING:
     from keylane.history.verdict import Violation
     from keylane.pipelines.verify import Verified
 
 
-def document_of(found: Verified) -> VerifyDocument:
-    """The document of a comparison, as it is printed."""
+def document_of(found: Verified, salt: bytes | None = None) -> VerifyDocument:
+    """The document of a comparison, as it is printed; with a `salt`, keys are cut and hashed with it."""
     verdict, claimed = found.verdict, found.claimed
     open_rules = {one.rule for one in found.unproven}
     return VerifyDocument(
@@ -42,7 +43,7 @@ def document_of(found: Verified) -> VerifyDocument:
         offset_gaps=verdict.counts["offset_gaps"],
         unsorted=verdict.counts["unsorted"],
         stale_epochs=verdict.counts["stale_epochs"],
-        violations=[_violation(one) for one in verdict.violations],
+        violations=[_violation(one, salt) for one in verdict.violations],
         miscounted=list(found.miscounted),
         not_taken=list(found.not_taken),
         checked=[rule for rule in found.rules if rule not in open_rules],
@@ -61,7 +62,7 @@ def document_of(found: Verified) -> VerifyDocument:
     )
 
 
-def _violation(one: Violation) -> VerifyViolation:
+def _violation(one: Violation, salt: bytes | None) -> VerifyViolation:
     """With null for what it has not: an offset of -1 is none."""
     return VerifyViolation(
         rule=one.rule,
@@ -70,6 +71,6 @@ def _violation(one: Violation) -> VerifyViolation:
         offset=None if one.offset < 0 else one.offset,
         source=one.writer or None,
         position=None if one.seq < 0 else one.seq,
-        key=one.key or None,
+        key=(one.key if salt is None else masked(one.key, salt)) if one.key else None,
         detail=one.detail,
     )

@@ -174,10 +174,34 @@ def test_a_file_that_is_no_lines_of_text_is_said_to_be_none(
     code, out, err = run("init", tmp_path / name, "--key", "k", "--out", tmp_path / "c.yaml")
     assert (code, out, says in err) == (1, "", True), err
     assert not (tmp_path / "c.yaml").exists()
+    for command in ("profile", "identify"):
+        code, out, err = run(
+            command, tmp_path / name, "--key", "k", *(["--lane", "lane"] if command == "identify" else [])
+        )
+        assert (code, out, says in err) == (1, "", True), err
     # The twin: lines that lack the column are said to lack it.
     (tmp_path / "b.csv").write_text("j,lane\na,1\n")
     code, _, err = run("init", tmp_path / "b.csv", "--key", "k")
     assert (code, "no such column" in err) == (2, True)
+
+
+def test_a_column_that_holds_no_lanes_is_named_with_what_it_holds(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("k,lane,day\na,1,2014-04-01\nb,2,2014-04-02\n")
+    code, out, err = run("identify", tmp_path / "a.csv", "--key", "k", "--lane", "day")
+    assert (code, out, "'day'" in err, "2014-04-01" in err) == (1, "", True, True), err
+    assert "holds no whole numbers" not in run("identify", tmp_path / "a.csv", "--key", "k", "--lane", "lane")[2]
+
+
+def test_lines_in_another_encoding_are_said_to_be(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("k,lane\nZo\u00e9,1\n".encode("latin-1"))
+    code, _, err = run("identify", tmp_path / "a.csv", "--key", "k", "--lane", "lane")
+    assert (code, "is not in UTF-8" in err, "iconv" in err) == (1, True, True), err
+
+
+def test_a_first_line_that_is_an_array_among_objects_is_counted(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('[1, 2]\n{"k": "a", "lane": 1}\n{"k": "b", "lane": 2}\n')
+    code, out, err = run("profile", tmp_path / "a.jsonl", "--key", "k")
+    assert (code, "2 keys" in out) == (0, True), err
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,14 @@ def test_what_is_not_there_is_an_error_and_no_verdict(run: Run, streams: list[An
     code, _, err = run("verify", "--source", streams[1], "--target", tmp_path / "none")
     assert code == 1
     assert "verified" in err
+
+
+def test_keys_of_violations_are_masked_unless_they_are_asked_for(run: Run, streams: list[Any]) -> None:
+    whole = {key for table in payments() for key in table["k"].to_pylist()}
+    next(streams[3].glob("stream=t/lane=2/*")).unlink()
+    masked, shown = (
+        {one["key"] for one in json.loads(run("verify", *streams, *more, "-o", "json")[1])["violations"]}
+        for more in ([], ["--show-keys"])
+    )
+    assert all("…" in str(key) for key in masked)
+    assert shown <= whole

@@ -7,6 +7,7 @@ Which files of a folder count: `listing`. Topics as the same: `kafka.data`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,15 @@ from keylane.errors import DataError, NoRecordsError, UnknownNameError
 from keylane.keys.json_columns import json_columns
 from keylane.keys.read import schema_tree
 from keylane.numbers import count, plural
-from keylane.systems.files.lines import LineReader, csv_names, json_names, line_blocks, misread_columns, unknown_column
+from keylane.systems.files.lines import (
+    LineReader,
+    csv_names,
+    json_names,
+    line_blocks,
+    misread_columns,
+    unknown_column,
+    unlike_lines,
+)
 from keylane.systems.files.listing import ENDINGS, compression_of, data_files, kinds_in
 from keylane.systems.streams import Description, Part, Skipped
 
@@ -59,7 +68,7 @@ class ReadLineFiles:
             if self.known is not None and name not in self.known:
                 in_paths = list(self.files[0][1])
                 inside = [one for one in self.known if one not in in_paths]
-                raise unknown_column(self.path, name, inside, in_paths, self.reader.delimiter)
+                raise unknown_column(self.path, name, inside, in_paths, self.reader.delimiter, self.files[0][0])
         json, read = self.reader.format == "json", 0
         lacking = {name for name in columns if not any(name in folders for _, folders in self.files)} if json else set()
         for file, folders in self.files:
@@ -72,10 +81,26 @@ class ReadLineFiles:
                 read += len(batch)
                 yield batch
         if not read and self.skipped.lines:
-            allowed = ", ".join(columns)
-            raise DataError.of(f"{self.path} cannot be read", got=self.skipped.text, allowed=f"lines with {allowed}")
+            raise self._nothing_read(columns)
         for name in sorted(lacking) if read else ():
             raise no_such_field(f"no record of {self.path} has a field {name!r}", name, self._names())
+
+    def _nothing_read(self, columns: Sequence[str]) -> DataError:
+        """The error for files none of whose lines is a record: why the first of them is none, where that is known."""
+        file, folders = self.files[0]
+        unlike = unlike_lines(file, self.reader.format)
+        if unlike is not None:
+            return unlike
+        numbers = [name for name in columns if name not in folders and self.reader.kind(name) == "integer"]
+        for some in replace(self.reader, kind=lambda _: "written").read(file, numbers):
+            for name in numbers if len(some) and not some.malformed[0] else ():
+                value = some.columns[name][0].as_py()
+                if value is None or not re.fullmatch(r"\s*[+-]?[0-9]+\s*", str(value)):
+                    hint = f"a column of whole numbers instead of {name}"
+                    return DataError.of(f"column {name!r} of {self.path} holds no whole numbers", got=value, hint=hint)
+            break
+        allowed = f"lines with {', '.join(columns)}"
+        return DataError.of(f"{self.path} cannot be read", got=self.skipped.text, allowed=allowed)
 
     def _skip(self, file: str, some: LineRecords) -> None:
         if some.malformed.any():
@@ -179,31 +204,6 @@ def empty_cells(data: Description, names: Sequence[str], most: int = _ROWS) -> s
     return f"{rows} have an empty cell in {named}: an empty key, not a null one; hint: if it means null, --csv-null ''"
 
 
-#: How files begin that are no lines of text, and what to do with them.
-_BEGINNINGS: Final = {
-    b"\x1f\x8b": ("packed by gzip", "name it so that it ends in .gz"),
-    b"\x28\xb5\x2f\xfd": ("packed by zstd", "name it so that it ends in .zst"),
-    b"BZh": ("packed by bzip2", "name it so that it ends in .bz2"),
-    b"\xff\xfe": ("in UTF-16", "iconv -f UTF-16 -t UTF-8 writes it as UTF-8"),
-    b"\xfe\xff": ("in UTF-16", "iconv -f UTF-16 -t UTF-8 writes it as UTF-8"),
-}
-
-
-def _unlike_lines(file: Path, kind: str) -> DataError | None:
-    """The error for a file whose first bytes are not those of lines; None where they look right."""
-    if compression_of(file.name) is not None:
-        return None
-    with file.open("rb") as stream:
-        first = stream.read(64)
-    for begins, (what, hint) in _BEGINNINGS.items():
-        if first.startswith(begins):
-            return DataError.of(f"{file} is {what}", allowed="lines of text in UTF-8", hint=hint)
-    if kind == "json" and first.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
-        hint = "jq -c '.[]' writes an array as lines"
-        return DataError.of(f"{file} is one JSON array", allowed="JSON lines: an object on each line", hint=hint)
-    return None
-
-
 def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, reader: LineReader) -> Description:
     root, named = Path(path), [str(file) for file in files]
     parts = _partitioning(root, files, fields.text)
@@ -215,7 +215,7 @@ def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, re
     values = tuple((str(file), _folder_values(file, root, folders)) for file in files)
     skipped = Skipped()
     read = ReadLineFiles(path, values, reader, skipped, names if kind == "csv" else None, marks=bool(fields.kinds))
-    misread = _unlike_lines(files[0], kind) if files else None
+    misread = unlike_lines(named[0], kind) if named else None
     if misread is None and kind == "csv":
         misread = misread_columns(path, inside, reader.delimiter)
     return Description(path, names, (Part(path),), read, skipped=skipped, misread=misread)

@@ -10,10 +10,12 @@ span lines. The same on Spark: `spark.read_lines`; tests compare the two, line b
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -137,11 +139,51 @@ def misread_columns(path: str, inside: Sequence[str], delimiter: str) -> DataErr
 
 
 def unknown_column(
-    path: str, name: str, inside: Sequence[str], folders: Sequence[str], delimiter: str
+    path: str, name: str, inside: Sequence[str], folders: Sequence[str], delimiter: str, file: str
 ) -> DataError | UnknownNameError:
-    """The error for a column that neither CSV files nor their folders have: they may have been read wrongly."""
+    """The error for a column that neither CSV files, of which `file` is the first, nor their folders have.
+
+    They may have been read wrongly.
+    """
     known = list(dict.fromkeys([*inside, *folders]))
-    return misread_columns(path, inside, delimiter) or UnknownNameError.among("column of the source", name, known)
+    misread = unlike_lines(file, "csv") or misread_columns(path, inside, delimiter)
+    return misread or UnknownNameError.among("column of the source", name, known)
+
+
+#: Bytes of a file by which it is known.
+_BEGINNING: Final = 1 << 16
+#: How files begin that are no lines of text, and what to do with them.
+_BEGINNINGS: Final = {
+    b"\x1f\x8b": ("packed by gzip", "name it so that it ends in .gz"),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "name it so that it ends in .zst"),
+    b"BZh": ("packed by bzip2", "name it so that it ends in .bz2"),
+    b"\xff\xfe": ("in UTF-16", "iconv -f UTF-16 -t UTF-8 writes it as UTF-8"),
+    b"\xfe\xff": ("in UTF-16", "iconv -f UTF-16 -t UTF-8 writes it as UTF-8"),
+}
+
+
+def unlike_lines(file: str, kind: str) -> DataError | None:
+    """The error for a file that does not begin with lines of text; None where it looks right.
+
+    A line that begins as an array does is no array of records where an object is on a line beside it.
+    """
+    if compression_of(file) is not None:
+        return None
+    with Path(file).open("rb") as stream:
+        first = stream.read(_BEGINNING)
+    for begins, (what, hint) in _BEGINNINGS.items():
+        if first.startswith(begins):
+            return DataError.of(f"{file} is {what}", allowed="lines of text in UTF-8", hint=hint)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(first)
+    except UnicodeDecodeError as error:
+        got = first[error.start : error.start + 1]
+        hint = "iconv -f ISO-8859-1 -t UTF-8 writes it as UTF-8, if that is what it is in"
+        return DataError.of(f"{file} is not in UTF-8", got=got, allowed="lines of text in UTF-8", hint=hint)
+    if kind == "json" and first.removeprefix(BOM).lstrip().startswith(b"[") and not json_names([file]):
+        hint = "jq -c '.[]' writes an array as lines"
+        return DataError.of(f"{file} is one JSON array", allowed="JSON lines: an object on each line", hint=hint)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,15 @@ from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
 from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
 from keylane.systems.files.footers import ends_of, read_footers
-from keylane.systems.files.lines import LineReader, csv_names, is_blank, json_names, line_blocks, unknown_column
+from keylane.systems.files.lines import (
+    LineReader,
+    csv_names,
+    is_blank,
+    json_names,
+    line_blocks,
+    unknown_column,
+    unlike_lines,
+)
 from keylane.systems.files.listing import compression_of, kind_of, lanes_in, sized_files, stream_in
 from keylane.systems.folders.folder import read_head
 from keylane.systems.streams import Skipped
@@ -95,13 +103,16 @@ def check_scan(path: Path, options: StreamOptions, columns: Sequence[str]) -> No
     if not files:
         raise NoRecordsError.of(f"{path} has no records", got="files without a byte")
     if kind == "json":
+        # Without one object among the first lines of all: with one, a line that is none is counted, and no more.
+        if not json_names([file.path for file in files]) and (misread := unlike_lines(files[0].path, kind)):
+            raise misread
         return
     known = names_of(path, options)
     for name in columns:
         if name not in known and not any(one.startswith(f"{name}.") for one in known):
             if kind == "csv":
                 inside = csv_names([file.path for file in files], options.delimiter)
-                raise unknown_column(str(path), name, inside, known, options.delimiter)
+                raise unknown_column(str(path), name, inside, known, options.delimiter, files[0].path)
             raise UnknownNameError.among("column of the source", name, known)
 
 

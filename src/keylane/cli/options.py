@@ -31,7 +31,7 @@ Option: TypeAlias = "Callable[[Any], Any]"
 
 #: What commands read, for errors.
 SOURCES: Final = "a file or folder of Parquet, JSON lines or CSV, or a topic"
-_LENGTH: Final = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
+_LENGTH: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 _PARTITIONS: Final = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
-from keylane.numbers import amount, count, duration, plural, times
+from keylane.numbers import amount, count, duration, percent, plural, times
 
 if TYPE_CHECKING:
     from keylane.documents.shards import ShardSide, ShardsPlanDocument
@@ -116,18 +116,17 @@ def _uniform(document: ShardsPlanDocument) -> str:
 def _answer(document: ShardsPlanDocument) -> list[str]:
     if not document.calls:
         return [_why_no_call(document)]
-    quotas = document.quotas
-    took, rate = duration(quotas.least_seconds), quotas.calls_per_second
+    least = duration(document.quotas.least_seconds)
     of_them = f"{plural(document.splits, 'split')} and {plural(document.merges, 'merge')}"
     calls = f"{plural(len(document.calls), 'call')}, {of_them}"
     become = "becomes" if document.before.shards == 1 else "become"
     shards = f"{plural(document.before.shards, 'shard')} {become} {count(document.after.shards)}"
     lines = [
         f"proposed: {calls}; {shards}, at most {count(document.peak_shards)} on the way",
-        f"at least {took} at {rate} splits and {rate} merges a second; each waits until the stream is active again",
+        f"one call after the other, each when the stream is active again; the rate limit alone allows them in {least}",
     ]
     if document.before.max_over_mean is not None and document.after.max_over_mean is not None:
-        before, after = _fullest(document.before), _fullest(document.after)
+        before, after = (_fullest(side, document.cap) for side in (document.before, document.after))
         lines.append(f"fullest shard: {before} before, {after} after")
     if document.within_cap is False:
         lines.append(f"the cap is not kept: {_over_by_itself(document)}")
@@ -152,5 +151,8 @@ def _over_by_itself(document: ShardsPlanDocument) -> str:
     return "one key is over the cap by itself" if hot_key else "a shard over the cap is too narrow to split"
 
 
-def _fullest(side: ShardSide) -> str:
-    return f"{amount(side.max_load or 0)} ({times(side.max_over_mean or 0)} the mean)"
+def _fullest(side: ShardSide, cap: float | None) -> str:
+    """Its load, and beside it the share of the cap, or how often the mean of so many shards."""
+    load = side.max_load or 0.0
+    over = f"{times(side.max_over_mean or 0)} the mean of {count(side.shards)}"
+    return f"{amount(load)} ({over if cap is None else f'{percent(load / cap, 0)} of the cap'})"

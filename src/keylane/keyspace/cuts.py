@@ -16,12 +16,14 @@ use it: where one key is the load; salting the key, or a second key, helps there
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from keylane.contract.shards import NARROWEST, SPACE
 from keylane.errors import UsageError
+from keylane.keyspace.load import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from keylane.keyspace.layout import ShardLayout
     from keylane.keyspace.load import LoadCurve
 
+#: Shards of a plan: as many as the service lets an account have by default.
+MOST_PLANNED: Final = 20_000
 #: Rounds in which the evenest cuts of a range are looked for: each halves what is left open.
 _ROUNDS: Final = 40
 #: Sums that the exact programme may compare. Beyond it a price of a shard is looked for, over short runs of shards.
@@ -48,6 +52,9 @@ class Chosen:
 
 def fewest_calls(layout: ShardLayout, curve: LoadCurve, cap: float) -> Chosen:
     """Every shard under the cap by as few splits as there can be."""
+    if curve.total / cap > max(MOST_PLANNED, len(layout.open)):
+        allowed = f"{curve.total / MOST_PLANNED:.6g} or more"
+        raise UsageError.of(f"so low a cap needs more than {MOST_PLANNED:,} shards", got=f"{cap:g}", allowed=allowed)
     starts: list[int] = []
     for shard in layout.open:
         starts += [shard.start, *even_cuts(curve, shard.start, shard.end + 1, cap)]
@@ -106,7 +113,16 @@ def even_cuts(curve: LoadCurve, start: int, end: int, cap: float, parts: int | N
             best, high = found, middle
         else:
             low = middle
-    return best
+    return _at_equal_parts(curve, start, end, cap, best)
+
+
+def _at_equal_parts(curve: LoadCurve, start: int, end: int, cap: float, cuts: list[int]) -> list[int]:
+    """Cuts that are next to those of equal parts, to within rounding, as these: so a shard of even load is halved."""
+    width, near = (end - start) // (len(cuts) + 1), (end - start) * ROUNDING
+    equal = [start + n * width for n in range(1, len(cuts) + 1)]
+    moved = [one if abs(one - cut) <= near else cut for one, cut in zip(equal, cuts, strict=True)]
+    fullest = max(curve.between(*part) for part in pairwise([start, *moved, end]))
+    return moved if fullest <= cap * (1 + ROUNDING / 2) else cuts
 
 
 def _needs(curve: LoadCurve, old: list[int], first: int, window: int, cap: float) -> list[int]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MOST_NAMED: Final = 10
+#: Characters of an id, as the service has them at most.
+LONGEST_ID: Final = 128
 _NUMBERED: Final = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 
 
@@ -178,6 +180,8 @@ def layout_from_json(text: str, source: str = "the layout") -> ShardLayout:
         raise UsageError.of(f"{source} has no list of shards", allowed=form)
     problems: list[str] = []
     shards = [_shard(row, f"shard {n}", problems) for n, row in enumerate(rows)]
+    if not problems and not math.isfinite(sum(shard.load or 0.0 for shard in shards if shard is not None)):
+        problems.append("the loads add up to more than a number holds")
     _refuse(problems)
     return layout_of(shard for shard in shards if shard is not None)
 
@@ -202,8 +206,8 @@ def _shard(row: Any, where: str, problems: list[str]) -> Shard | None:
         return None
     before = len(problems)
     id_ = row.get("id")
-    if not isinstance(id_, str) or not id_:
-        problems.append(f"{where}: id: got {shorten(id_)}; allowed: text that is not empty")
+    if not _is_id(id_):
+        problems.append(f"{where}: id: got {shorten(id_)}; allowed: text of 1 to {LONGEST_ID} characters")
     where = f"{where} ({shorten(id_)})"
     problems += [
         f"{where}: {name}: {problem}: got {shorten(row.get(name))}; allowed: {HASH_KEY_FORM}"
@@ -214,7 +218,7 @@ def _shard(row: Any, where: str, problems: list[str]) -> Shard | None:
     if load is not None and (isinstance(load, bool) or not isinstance(load, int | float) or not _is_load(load)):
         problems.append(f"{where}: load: got {shorten(load)}; allowed: a number from 0 on")
     parents, closed = row.get("parents", []), row.get("closed", False)
-    if not isinstance(parents, list) or not all(isinstance(one, str) for one in parents):
+    if not isinstance(parents, list) or not all(map(_is_id, parents)):
         problems.append(f"{where}: parents: got {shorten(parents)}; allowed: a list of ids")
     if not isinstance(closed, bool):
         problems.append(f"{where}: closed: got {shorten(closed)}; allowed: true, false")
@@ -222,6 +226,11 @@ def _shard(row: Any, where: str, problems: list[str]) -> Shard | None:
         return None
     known = None if load is None else float(load)
     return Shard(str(id_), int(row["start"]), int(row["end"]), known, tuple(parents), closed)
+
+
+def _is_id(given: Any) -> bool:
+    """Text that can be written, and is no longer than an id of the service."""
+    return isinstance(given, str) and 0 < len(given) <= LONGEST_ID and given.isprintable()
 
 
 def _is_load(load: float) -> bool:

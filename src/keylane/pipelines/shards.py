@@ -17,7 +17,7 @@ from keylane.errors import DataError, UsageError
 from keylane.keyspace.layout import layout_from_json
 from keylane.pipelines.shards_files import csv_rows, text_in
 from keylane.systems.endpoint import open_endpoint, parse_address
-from keylane.systems.resharding import Waiting, carry_out, check_stream, open_record, position
+from keylane.systems.resharding import Waiting, carry_out, check_plan, check_stream, open_record, position
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +92,8 @@ def loads_in(path: Path) -> list[tuple[int, float]]:
             problems.append(f"line {line}: not a load: got {row['load']!r}")
         else:
             rows.append((int(row["hash_key"]), load))
+    if not math.isfinite(sum(load for _, load in rows)):
+        problems.append("the loads add up to more than a number holds")
     if problems:
         raise UsageError.of("; ".join(problems[:5]))
     return rows
@@ -131,9 +133,11 @@ def read_shards_plan(path: Path) -> tuple[ShardsPlanDocument, str]:
     text = text_in(path)
     hint = "keylane shards plan --out FILE saves one"
     try:
-        return ShardsPlanDocument.from_json(json.loads(text)), text
+        plan = ShardsPlanDocument.from_json(json.loads(text))
     except (ValueError, RecursionError, DataError):
         raise UsageError.of("not a saved plan of shards", got=str(path), hint=hint) from None
+    check_plan(plan)
+    return plan, text
 
 
 def apply_shards(
@@ -153,7 +157,7 @@ def apply_shards(
         raise UsageError.of("the plan was made of a file, and does not name its stream", got=plan.source, hint=hint)
     kept = record or path.with_name(path.name + RECORD_ENDING)
     resharder = open_endpoint(address).resharder()
-    with open_record(kept, text, str(address)) as known:
+    with open_record(kept, text, str(address), path) as known:
         if yes:
             before = known.done
             wait = waiting or Waiting(time.monotonic, time.sleep)

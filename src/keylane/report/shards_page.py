@@ -56,7 +56,6 @@ def _top(document: ShardsPlanDocument) -> Markup:
     calls = len(document.calls)
     headline = plural(calls, "call") if calls else "No call to make"
     under = {True: ", and every shard is under the cap", False: ", and a hot key stays over the cap", None: ""}
-    rate = document.quotas.calls_per_second
     sub = (
         f"From {plural(before.shards, 'shard')} to {count(after.shards)}, by {plural(document.splits, 'split')} and "
         f"{plural(document.merges, 'merge')}; at most {count(document.peak_shards)} are open on the way"
@@ -65,22 +64,29 @@ def _top(document: ShardsPlanDocument) -> Markup:
         tag("h1", f"{headline}{under[document.within_cap]}"),
         tag("p", sentence(sub), class_="sub"),
         facts(
-            _fullest("Fullest shard before", before, "before"),
-            _fullest("Fullest shard after", after, "after" if document.within_cap is not False else "bad"),
-            fact("Cap", amount(document.cap), "what a shard may carry") if document.cap is not None else None,
-            fact(
-                "Time",
-                duration(document.quotas.least_seconds),
-                f"at least, at {rate} splits and {rate} merges a second",
+            _fullest("Fullest shard before", before, document.cap, "before"),
+            _fullest(
+                "Fullest shard after", after, document.cap, "after" if document.within_cap is not False else "bad"
             ),
+            fact("Cap", amount(document.cap), "what a shard may carry") if document.cap is not None else None,
+            fact("Calls", count(calls), _one_by_one(document)) if calls else None,
         ),
     )
 
 
-def _fullest(title: str, side: ShardSide, kind: str) -> Markup | None:
+def _fullest(title: str, side: ShardSide, cap: float | None, kind: str) -> Markup | None:
+    """Its load; of the mean only beneath, because the means of two layouts are not of the same number of shards."""
     if side.max_load is None or side.max_over_mean is None:
         return None
-    return fact(title, times(side.max_over_mean), f"the mean; it carries {amount(side.max_load)}", kind=kind)
+    of_cap = "" if cap is None else f"{percent(side.max_load / cap, 0)} of the cap, "
+    return fact(
+        title, amount(side.max_load), f"{of_cap}{times(side.max_over_mean)} the mean of {side.shards}", kind=kind
+    )
+
+
+def _one_by_one(document: ShardsPlanDocument) -> str:
+    least = duration(document.quotas.least_seconds)
+    return f"one after the other, each when the stream is active again; the rate limit alone allows them in {least}"
 
 
 def _space(document: ShardsPlanDocument) -> Markup:
@@ -95,7 +101,9 @@ def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
     # Below the line there is room for the highest of the planned shards, and for the cap.
     planned = max((row.load or 0.0 for row in document.after.layout), default=0.0)
     below = _BAND * min(1.0, max(planned, document.cap or 0.0, 0.3 * top) / top)
-    box = Box(12, 24, width - 12, 24 + _BAND + below + _TICKS)
+    # Beside the bars there is room for the word at the cap.
+    margin = 12 if document.cap is None else 34
+    box = Box(12, 24, width - margin, 24 + _BAND + below + _TICKS)
     x = Scale(0, 1, box.left, box.right)
     line = box.top + _BAND + _TICKS / 2
     limit = (
@@ -138,7 +146,7 @@ def _tick(share: float, x: Scale, line: float) -> Markup:
 def _limit(box: Box, line: float, share: float, up: bool) -> Markup:
     y = line - _TICKS / 2 - _BAND * share if up else line + _TICKS / 2 + _BAND * share
     drawn = tag("line", x1=f"{box.left:g}", x2=f"{box.right:g}", y1=f"{y:g}", y2=f"{y:g}", class_="limit")
-    return join(drawn, text("cap", box.right, y - 4, anchor="end") if up else None)
+    return join(drawn, text("cap", box.right + 5, y + 4))
 
 
 def _moved(call: ShardCall, x: Scale, line: float) -> Markup:
@@ -167,7 +175,7 @@ def _calls(document: ShardsPlanDocument) -> Markup | None:
         )
         for n, call in enumerate(document.calls[:MOST_ROWS], 1)
     ]
-    heads = {"Step": "n", "Call": "", "Of": "", "At": "", "Makes": "", "Shards then": "n"}
+    heads = {"Step": "n", "Call": "", "Shards": "", "At": "", "Makes": "", "Open afterwards": "n"}
     more = _more(len(document.calls), "calls")
     return section("calls", intro_of("calls"), _stacked(heads, rows, "Calls"), more)
 
@@ -204,7 +212,7 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
         )
         for one in document.uniform
     ]
-    numbers = dict.fromkeys(("Equal shards", "Calls inside", "Fullest over mean", "Fullest"), "n")
+    numbers = dict.fromkeys(("Equal shards", "Splits and merges", "Fullest over mean", "Fullest"), "n")
     return section("uniform", intro_of("uniform"), _stacked({**numbers, "Cap": "", "Quota": ""}, rows, "Equal shards"))
 
 

@@ -20,22 +20,22 @@ import fcntl
 import hashlib
 import json
 import os
-from bisect import bisect_right
-from contextlib import contextmanager
+from bisect import bisect_left, bisect_right
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
-from keylane.contract.shards import SPACE
-from keylane.errors import TargetError
+from keylane.contract.shards import NARROWEST, SPACE
+from keylane.errors import TargetError, UsageError
+from keylane.keyspace.layout import Shard, layout_of
 from keylane.numbers import plural
 from keylane.systems.atomic import write_json
-from keylane.systems.journal import damaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from keylane.documents.shards import ShardCall, ShardsPlanDocument
+    from keylane.documents.shards import ShardCall, ShardRow, ShardsPlanDocument
     from keylane.keyspace.layout import ShardLayout
 
 #: Seconds between two calls that change a stream, so that an account's quota of five a second is kept.
@@ -45,6 +45,8 @@ FIRST_LOOK, LONGEST_LOOK = 0.05, 2.0
 #: Seconds for which a stream is looked at before a call that was begun, and does not show, is made again.
 SETTLE: Final = 2.0
 FORM: Final = "keylane.shards-record/1"
+#: Calls of a plan up to which a stream that is not as planned is compared with every step of it.
+_NEAR: Final = 1_000
 AGAIN: Final = "keylane shards plan makes a plan of the stream as it is now"
 
 
@@ -110,8 +112,9 @@ class PlanRecord:
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             known = found["schema"], found["plan"], found["stream"], int(found["done"]), bool(found["begun"])
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            raise damaged(self.path, str(error)) from None
+        except (ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+            hint = "another --record FILE: what is done is found by the stream where the plan is not begun, or done"
+            raise TargetError.of(f"the record {self.path} is damaged", got=str(error), hint=hint) from None
         schema, plan, stream, self.done, self.begun = known
         self.is_new = False
         if schema != FORM or plan != self._plan or stream != self._stream:
@@ -126,44 +129,82 @@ class PlanRecord:
 
 
 @contextmanager
-def open_record(path: Path, plan: str, stream: str) -> Iterator[PlanRecord]:
-    """The record of a plan, held by this process alone; `plan` is the text of the plan, `stream` the stream's id."""
-    held = path.with_name(f"{path.name}.lock")
-    handle = os.open(held, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            hint = "wait for it, or stop it"
-            raise TargetError.of("another process is applying this plan", got=str(path), hint=hint) from None
+def open_record(path: Path, plan: str, stream: str, source: Path | None = None) -> Iterator[PlanRecord]:
+    """The record of a plan, held by this process alone; `plan` is the text of the plan, `stream` the stream's id.
+
+    `source` is the plan's file, held too: two records are no way to apply a plan twice at once.
+    """
+    with ExitStack() as held:
+        for one in (path.with_name(f"{path.name}.lock"), *([source] if source else [])):
+            flags = os.O_RDONLY if one is source else os.O_RDWR | os.O_CREAT
+            handle = os.open(one, flags | os.O_CLOEXEC, 0o644)
+            held.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                hint = "wait for it, or stop it"
+                raise TargetError.of("another process is applying this plan", got=str(path), hint=hint) from None
         yield PlanRecord(path, hashlib.sha256(plan.encode()).hexdigest(), stream)
-    finally:
-        os.close(handle)
 
 
-def layouts_of(plan: ShardsPlanDocument) -> list[list[int]]:
-    """The starts of the open shards before the first call, and after each."""
-    starts = [int(row.start) for row in plan.before.layout]
-    found = [starts]
-    for call in plan.calls:
+def check_plan(plan: ShardsPlanDocument) -> None:
+    """Refuse a plan whose calls do not lead from its first layout to its last: it was edited, or cut.
+
+    Each call is possible where it stands, shards stay wide enough, and no more are open on the way than it says.
+    """
+    before, after = (_checked(side.layout) for side in (plan.before, plan.after))
+    starts, peak = list(before.starts), len(before.starts)
+    for step, call in enumerate(plan.calls, 1):
         at = int(call.at)
-        starts = sorted({*starts, at}) if call.call == "SplitShard" else [one for one in starts if one != at]
-        found.append(starts)
-    return found
+        place = bisect_left(starts, at)
+        there = place < len(starts) and starts[place] == at
+        if call.call == "MergeShards" and there and place:
+            del starts[place]
+        elif call.call == "SplitShard" and _wide_enough(starts, place, at):
+            starts.insert(place, at)
+        else:
+            raise _disagrees(f"call {step}, {call.call} at {call.at}, is not possible there")
+        peak = max(peak, len(starts))
+    if starts != after.starts:
+        raise _disagrees("its calls do not lead to the layout that it ends with")
+    if peak != plan.peak_shards:
+        raise _disagrees(f"{plural(peak, 'shard')} are open on the way, and it says {plan.peak_shards}")
+
+
+def _checked(rows: Sequence[ShardRow]) -> ShardLayout:
+    return layout_of(Shard(row.id, int(row.start), int(row.end)) for row in rows)
+
+
+def _wide_enough(starts: Sequence[int], place: int, at: int) -> bool:
+    """Whether a boundary there leaves two keys at least on both sides; `place` is where it would stand."""
+    after = starts[place] if place < len(starts) else SPACE
+    return place > 0 and at - starts[place - 1] >= NARROWEST and after - at >= NARROWEST
+
+
+def _disagrees(how: str) -> UsageError:
+    return UsageError.of(f"the plan does not agree with itself: {how}", hint=AGAIN)
+
+
+def layout_after(plan: ShardsPlanDocument, done: int) -> list[int]:
+    """The starts of the open shards after so many calls."""
+    starts = {int(row.start) for row in plan.before.layout}
+    for call in plan.calls[:done]:
+        (starts.add if call.call == "SplitShard" else starts.discard)(int(call.at))
+    return sorted(starts)
 
 
 def position(plan: ShardsPlanDocument, record: PlanRecord, state: StreamState) -> int:
     """How many calls of the plan are done, by the stream and the record; TargetError where the two do not agree."""
-    expected, found = layouts_of(plan), list(state.layout.starts)
-    allowed = range(record.done, min(record.done + 1 + record.begun, len(expected)))
+    found, calls = list(state.layout.starts), len(plan.calls)
+    allowed = [*range(record.done, min(record.done + 1 + record.begun, calls + 1)), *([calls] * record.is_new)]
     for done in allowed:
-        if _same(plan, expected[done], state.layout):
+        if _same(plan, layout_after(plan, done), state.layout):
             return done
-    near = next((n for n, starts in enumerate(expected) if starts == found), None)
+    near = next((n for n in range(calls + 1) if layout_after(plan, n) == found), None) if calls <= _NEAR else None
     if near is not None and near not in allowed:
         got = f"the shards after {plural(near, 'call')} of the plan, and a record of {record.done}"
     else:
-        differ = sorted(set(found) ^ set(expected[record.done]))
+        differ = sorted(set(found) ^ set(layout_after(plan, record.done)))
         got = f"{plural(len(found), 'open shard')}; {_first_difference(differ)}"
     raise TargetError.of("the stream is not as planned; no further call was made", got=got, hint=AGAIN)
 
@@ -190,8 +231,8 @@ def _ends(starts: Sequence[int]) -> Iterator[int]:
 def check_stream(plan: ShardsPlanDocument, state: StreamState) -> None:
     """Refuse a stream that no plan may be applied to; nothing was done yet."""
     if plan.stream_id and state.id and plan.stream_id != state.id:
-        got, hint = state.id, AGAIN
-        raise TargetError.of("the stream was deleted and created again; no further call was made", got=got, hint=hint)
+        what = "this is not the stream that the plan was made of, or it was deleted and created again"
+        raise TargetError.of(f"{what}; no further call was made", got=state.id, allowed=plan.stream_id, hint=AGAIN)
     if state.refusal:
         raise TargetError.of(f"{state.refusal}; no further call was made", got=state.setting)
     if state.most is not None and plan.peak_shards > state.most:
@@ -270,7 +311,7 @@ def _seen(
     plan: ShardsPlanDocument, record: PlanRecord, resharder: Resharder, waiting: Waiting, *, needed: bool = True
 ) -> StreamState:
     """The stream once it differs from what it was before the call; as it is in the end, where that is not `needed`."""
-    until, pause, before = waiting.clock() + waiting.longest, FIRST_LOOK, layouts_of(plan)[record.done]
+    until, pause, before = waiting.clock() + waiting.longest, FIRST_LOOK, layout_after(plan, record.done)
     while (state := _settled(resharder, waiting)).layout.starts == before:
         if waiting.clock() > until and not needed:
             return state

@@ -281,7 +281,7 @@ def test_the_answer_says_whether_the_cap_is_kept(run: Run, tmp_path: Path) -> No
     code, out, err = run("shards", "plan", "--layout", even, "--cap", 2_000, "--report", tmp_path / "p.html")
     assert code == 3, err
     assert "the cap is kept: no shard carries more than 2,000" in out
-    assert "14,970.5 (5.41× the mean) before" in out
+    assert "14,970.5 (749% of the cap) before" in out
     assert "one uniform update is from 4 to 16 shards" in out
     assert out.splitlines()[-1] == f"page: {tmp_path / 'p.html'}"
     assert "e+" not in out + (tmp_path / "p.html").read_text().partition("<script")[0]
@@ -295,6 +295,6 @@ def test_every_cell_of_the_page_names_its_column_for_narrow_screens(run: Run, tm
     layout = layout_file(tmp_path / "a.json", [900, 120, 80, 60])
     assert run("shards", "plan", "--layout", layout, "--cap", 500, "--report", tmp_path / "p.html")[0] == 3
     page = (tmp_path / "p.html").read_text()
-    heads = ["Step", "Call", "Of", "At", "Makes", "Shards then"]
+    heads = ["Step", "Call", "Shards", "At", "Makes", "Open afterwards"]
     (row,) = (row for row in page.split("<tr>") if "SplitShard</span>" in row)
     assert [cell.partition('"')[0] for cell in row.split('data-head="')[1:]] == heads

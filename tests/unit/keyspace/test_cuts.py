@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,22 @@ def test_a_hot_shard_is_halved_and_no_other_is_touched() -> None:
     chosen = fewest_calls(layout, curve, 6)
     assert (len(chosen.starts), set(layout.starts) <= set(chosen.starts)) == (5, True)
     assert fullest(curve, chosen.starts) == pytest.approx(5)
+
+
+@pytest.mark.parametrize(("loads", "cap", "starts"), [((9,), 5, [0, 2**127]), ((30, 1), 11, None), ((7,), 1, None)])
+def test_a_shard_of_even_load_is_cut_where_equal_shards_are(loads: tuple[float], cap: float, starts: Any) -> None:
+    layout = loaded(*loads)
+    chosen = fewest_calls(layout, from_layout(layout), cap)
+    if starts is None:
+        parts, width = len(chosen.starts) - len(loads) + 1, layout.open[0].width
+        starts = [n * (width // parts) for n in range(parts)] + layout.starts[1:]
+    assert chosen.starts == starts
+
+
+def test_a_cap_that_needs_more_shards_than_there_can_be_is_refused_at_once() -> None:
+    layout = loaded(900, 100)
+    with pytest.raises(UsageError, match="20,000 shards"):
+        fewest_calls(layout, from_layout(layout), 0.001)
 
 
 def test_with_fewer_shards_cold_ones_merge_in_the_same_programme() -> None:

@@ -114,6 +114,8 @@ def test_a_layout_comes_back_from_its_json() -> None:
         {"end": None},
         {"id": ""},
         {"id": 7},
+        {"id": "\ud800"},
+        {"id": "s-" + "9" * 5_000},
         {"load": -1},
         {"load": "5"},
         {"load": float("nan")},
@@ -121,6 +123,7 @@ def test_a_layout_comes_back_from_its_json() -> None:
         {"load": True},
         {"load": 10**400},
         {"parents": "a"},
+        {"parents": ["\ud800"]},
         {"closed": 1},
     ],
     ids=str,
@@ -130,6 +133,15 @@ def test_a_bad_value_of_the_json_is_named(shard: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as caught:
         layout_from_json(text)
     assert next(iter(shard)) in str(caught.value)
+
+
+def test_loads_that_no_number_holds_together_are_refused() -> None:
+    halves = [(0, LAST // 2), (LAST // 2 + 1, LAST)]
+    shards = [{"id": str(n), "start": str(a), "end": str(b), "load": 1.5e308} for n, (a, b) in enumerate(halves)]
+    with pytest.raises(UsageError, match="add up"):
+        layout_from_json(json.dumps({"shards": shards}))
+    shards[0]["load"] = 1.0
+    assert layout_from_json(json.dumps({"shards": shards})).loads == [1.0, 1.5e308]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"shards": []}', '{"shards": [1]}', '{"shards": {}}', "[" * 100_000])

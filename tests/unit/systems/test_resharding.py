@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keylane.errors import TargetError
+from keylane.errors import TargetError, UsageError
 from keylane.keyspace.layout import ShardLayout, new_layout
 from keylane.plan.shards import ShardGoal, ShardLoad, shards_plan
 from keylane.systems import resharding
-from keylane.systems.resharding import StreamState, Waiting, carry_out, layouts_of, open_record
+from keylane.systems.resharding import StreamState, Waiting, carry_out, check_plan, layout_after, open_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,10 +213,11 @@ def test_a_stream_that_stops_heeding_keys_stops_it(tmp_path: Path) -> None:
 
 
 def test_a_stream_ahead_of_its_record_is_refused(tmp_path: Path) -> None:
-    model = Model(new_layout(4))
+    model = Model(new_layout(4), die_before=4)
     plan = planned(model.layout, 3)
-    applied(plan, model, tmp_path / "record")
-    with pytest.raises(TargetError, match="after 5 calls of the plan"):
+    with pytest.raises(KilledError):
+        applied(plan, model, tmp_path / "record")
+    with pytest.raises(TargetError, match="after 3 calls of the plan"):
         applied(plan, model, tmp_path / "none")
 
 
@@ -242,6 +243,59 @@ def test_one_process_applies_a_plan(tmp_path: Path) -> None:
 
 def test_layouts_of_a_plan_end_where_it_leads() -> None:
     plan = planned(new_layout(4), 3)
-    found = layouts_of(plan)
+    found = [layout_after(plan, done) for done in range(len(plan.calls) + 1)]
     assert (found[0], found[-1]) == (new_layout(4).starts, new_layout(3).starts)
     assert all(len(set(one) ^ set(two)) == 1 for one, two in pairwise(found))
+    check_plan(plan)
+
+
+def edited(plan: ShardsPlanDocument, how: str) -> ShardsPlanDocument:
+    calls, third = list(plan.calls), str(2**128 // 3)
+    merges = [n for n, call in enumerate(calls) if call.call == "MergeShards"]
+    if how == "a merge where no boundary is":
+        calls[merges[0]] = calls[merges[0]].model_copy(update={"at": str(2**90)})
+    elif how == "a merge at 0":
+        calls[merges[0]] = calls[merges[0]].model_copy(update={"at": "0"})
+    elif how == "a split where a boundary is":
+        calls.append(next(call for call in calls if call.call == "SplitShard"))
+    elif how == "a split one key wide":
+        calls.append(calls[0].model_copy(update={"call": "SplitShard", "at": str(int(third) + 1)}))
+    elif how == "a call less":
+        del calls[len(calls) // 2]
+    elif how == "another order":
+        calls.sort(key=lambda call: call.call == "MergeShards")
+    return plan.model_copy(update={"calls": calls})
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "a merge where no boundary is",
+        "a merge at 0",
+        "a split where a boundary is",
+        "a split one key wide",
+        "a call less",
+        "another order",
+    ],
+)
+def test_a_plan_that_does_not_agree_with_itself_is_refused(how: str) -> None:
+    with pytest.raises(UsageError, match="does not agree with itself"):
+        check_plan(edited(planned(new_layout(8), 6), how))
+
+
+def test_a_plan_that_is_done_needs_no_record(tmp_path: Path) -> None:
+    model = Model(new_layout(4))
+    plan = planned(model.layout, 3)
+    applied(plan, model, tmp_path / "record")
+    made = len(model.calls)
+    assert (applied(plan, model, tmp_path / "another"), len(model.calls)) == (0, made)
+
+
+def test_two_records_are_no_way_to_apply_a_plan_twice_at_once(tmp_path: Path) -> None:
+    (tmp_path / "plan").write_text("plan")
+    with (
+        open_record(tmp_path / "record", "plan", "s", tmp_path / "plan"),
+        pytest.raises(TargetError, match="another process"),
+        open_record(tmp_path / "other", "plan", "s", tmp_path / "plan"),
+    ):
+        pass

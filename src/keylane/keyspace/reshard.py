@@ -8,7 +8,7 @@ The splits that let most merges follow come first, so that few shards are open a
 Worked example: 4 equal shards to 3: split at 1/3, merge over 1/4, split at 2/3, merge over 1/2, merge over 3/4. Five
 calls, never more than five shards.
 
-When not to use it: for a stream that scales by a count (a uniform update); that is compared in `uniform_calls`.
+When not to use it: for a stream that scales by a count (a uniform update); that is compared in `plan.shards`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Literal
 
 from keylane.contract.shards import NARROWEST, SPACE
-from keylane.keyspace.layout import Shard, ShardLayout, new_layout
+from keylane.keyspace.layout import Shard, ShardLayout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,11 +77,6 @@ def resharding(layout: ShardLayout, starts: Sequence[int]) -> Resharding:
 def difference(layout: ShardLayout, starts: Sequence[int]) -> int:
     """How many boundaries only one of the layouts has."""
     return len(set(layout.starts) ^ set(starts))
-
-
-def uniform_calls(layout: ShardLayout, count: int) -> int:
-    """The splits and merges that a change to `count` equal shards takes, whoever carries them out."""
-    return difference(layout, new_layout(count).starts)
 
 
 class _OpenShards:

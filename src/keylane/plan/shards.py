@@ -31,7 +31,7 @@ from keylane.keyspace.cuts import Chosen, at_most, fewest_calls
 from keylane.keyspace.hash_keys import at_share
 from keylane.keyspace.layout import new_layout
 from keylane.keyspace.load import ROUNDING, from_halves
-from keylane.keyspace.reshard import resharding, uniform_calls
+from keylane.keyspace.reshard import difference, resharding
 from keylane.numbers import plural
 
 if TYPE_CHECKING:
@@ -206,6 +206,19 @@ def _hot(side: ShardSide, curve: LoadCurve, cap: float, keys: Mapping[int, str])
             )
         )
     return found
+
+
+def uniform_calls(layout: ShardLayout, count: int) -> int:
+    """The splits and merges that a change to `count` equal shards takes, whoever carries them out.
+
+    Boundaries of equal shards are cut by rounding, so that those of two counts which mean one place differ by fewer
+    keys than there are shards: they are taken for one.
+
+    >>> uniform_calls(new_layout(10), 12)
+    18
+    """
+    starts = new_layout(count).starts
+    return difference(layout, _near(layout.starts, starts, count + len(layout.open)))
 
 
 def _uniform(layout: ShardLayout, curve: LoadCurve, cap: float | None, ours: int) -> list[UniformScaling]:

@@ -5,6 +5,7 @@ From a document of schema keylane.shards-plan/1, which `plan.shards` makes.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
@@ -113,15 +114,15 @@ def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
     return drawing(
         f"{document.before.shards} shards before and {document.after.shards} after, over the key space",
         width,
-        box.bottom + 24,
+        box.bottom + 28,
         text("before", box.left, 14, kind="strong"),
-        text("after", box.left, box.bottom + 14, kind="strong"),
+        text("after", box.left, box.bottom + 18, kind="strong"),
         tag("g", *(_bar(row, x, line, top, up=True) for row in document.before.layout), class_="bars before"),
         tag("g", *(_bar(row, x, line, top, up=False) for row in document.after.layout), class_="bars after"),
         *limit,
         tag("g", *(_tick(share, x, line) for share in document.ticks)),
         *moved,
-        text("hash keys 0 to 2**128 - 1", box.right, box.bottom + 14, anchor="end"),
+        text("hash keys 0 to 2**128 - 1", box.right, box.bottom + 18, anchor="end"),
         kind="loads",
     )
 
@@ -250,7 +251,9 @@ def _stacked(heads: Mapping[str, str], rows: Iterable[Sequence[str]], label: str
 
 def _cell(number: int, head: tuple[str, str], text: str) -> Markup:
     name, kind = head
-    inner = tag("span", text)
+    # Ids are not broken at their hyphens: each is to be copied.
+    words = join(*(tag("span", one, class_="whole") if "-" in one else one for one in re.split(r"( and )", text)))
+    inner = tag("span", words)
     if not number:
         return tag("th", inner, scope="row", class_=kind or None, data_head=name)
     return tag("td", inner, class_=kind or None, data_head=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from keylane.documents.model import json_schema
 from keylane.documents.schemas import DOCUMENTS
 from keylane.keyspace.hash_keys import hash_key_of
 from keylane.keyspace.layout import Shard, layout_from_json, layout_of, layout_to_json, new_layout
+from keylane.keyspace.reshard import difference
 from keylane.keyspace.sequences import nth_key
 from keylane.plan import shards as plan_shards
 
@@ -274,6 +276,15 @@ def test_the_planned_layout_is_written_and_can_be_planned_to(run: Run, tmp_path:
     assert all(call["at"] in page for call in found["calls"])
     assert planned(run, 0, "--layout", out, "--cap", 5)["calls"] == []
     assert run("shards", "plan", "--layout", file, "--cap", 5, "--write", out)[0] == 2
+
+
+@pytest.mark.parametrize(("today", "wanted"), [(4, 3), (10, 12), (48, 52), (100, 125), (7, 7), (16, 32)])
+def test_equal_shards_keep_the_boundaries_that_two_counts_share(today: int, wanted: int) -> None:
+    """Of rounding they differ by some keys: counted exactly, no boundary of 10 and 12 shards is shared."""
+    calls = today + wanted - 2 * gcd(today, wanted)
+    assert plan_shards.uniform_calls(new_layout(today), wanted) == calls
+    exact = difference(new_layout(today), new_layout(wanted).starts)
+    assert (exact > calls) == ((today, wanted) not in {(4, 3), (7, 7), (16, 32)}), "the twin without a tolerance"
 
 
 def test_the_answer_says_whether_the_cap_is_kept(run: Run, tmp_path: Path) -> None:

@@ -47,6 +47,20 @@ _sequence: Final = click.option(
 )
 
 
+def plain_number(text: str) -> float:
+    """A number in ASCII digits; ValueError for what `float` takes beside it, as other digits and underscores."""
+    if not text.isascii() or "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
+def _weight_given(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    try:
+        return None if text is None else plain_number(text)
+    except ValueError:
+        raise click.UsageError(f"{option.opts[0]} takes a number, got {text!r}") from None
+
+
 @click.group(short_help="Hash keys for accounts, handed out evenly and kept.")
 def keys() -> None:
     """Hand out explicit hash keys to accounts, evenly over the key space, and keep them in a registry.
@@ -64,7 +78,12 @@ def keys() -> None:
 @keys.command(short_help="The hash key of an account: the one it has, or the next balanced one.")
 @click.argument("account", metavar="ACCOUNT")
 @_registry
-@click.option("--weight", type=float, help="Its volume beside the others', 0.001 or more; default: 1.")
+@click.option(
+    "--weight",
+    callback=_weight_given,
+    metavar="FLOAT",
+    help="Its volume beside the others', 0.001 or more; default: 1.",
+)
 @_sequence
 @click.option("--explain", is_flag=True, help="Draw the tree and the halves, and the steps to the key.")
 @output_option
@@ -227,7 +246,8 @@ def redistribute(registry: Path, sequence: Any, dry_run: bool, output: str) -> t
         f"{count(len(moved))} of {count(len(old))} accounts {would} another hash key",
         f"heaviest eighth of the space: {percent(before)} of the weight before, {percent(now)} after",
     ]
-    return Result(document, [Section(("account", "former_key", "hash_key"), document.moves)], answer=answer), output
+    sections = [Section(("account", "former_key", "hash_key"), document.moves)]
+    return Result(document, sections, warnings, answer=answer), output
 
 
 # What is read.
@@ -245,7 +265,7 @@ def rows_of(file: Path) -> list[ImportedAccount]:
     ):
         key, weight, kept = row.get("hash_key", ""), row.get("weight", ""), None
         try:
-            kept = thousandths(float(weight)) if weight else None
+            kept = thousandths(plain_number(weight)) if weight else None
         except (ValueError, UsageError):
             problems.append(f"line {line}: not a weight: got {weight!r}")
         if key and (problem := hash_key_problem(key)):

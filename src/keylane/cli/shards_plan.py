@@ -147,8 +147,10 @@ def _why_no_call(document: ShardsPlanDocument) -> str:
 
 def _over_by_itself(document: ShardsPlanDocument) -> str:
     """What no split helps: a key, or two neighbours, which are the narrowest shard that there is."""
-    hot_key = any(one.kind == "hot-key" for one in document.hot)
-    return "one key is over the cap by itself" if hot_key else "a shard over the cap is too narrow to split"
+    many = document.hot_keys
+    if not many:
+        return "a shard over the cap is too narrow to split"
+    return "one key is over the cap by itself" if many == 1 else f"{count(many)} keys are over the cap by themselves"
 
 
 def _fullest(side: ShardSide, cap: float | None) -> str:

@@ -218,6 +218,7 @@ class ShardsPlanDocument(Document):
     before: ShardSide
     after: ShardSide
     hot: list[HotShard]
+    hot_keys: Count = Field(0, description="Hash keys that are over the cap by themselves: no split helps them.")
     uniform: list[UniformScaling]
     quotas: ShardQuotas
     ticks: list[Share] = Field(description="Where the heaviest hash keys lie along the key space, at most 500 of them.")

@@ -106,6 +106,9 @@ def even_cuts(curve: LoadCurve, start: int, end: int, cap: float, parts: int | N
     if not best:
         return best
     low, high = curve.between(start, end) / (parts or len(best) + 1), cap
+    if low >= cap:
+        # Keys over the cap by themselves: no even parts are under it, and what can be is kept under it.
+        return _at_equal_parts(curve, start, end, cap, best)
     for _ in range(_ROUNDS):
         middle = (low + high) / 2
         found = greedy_cuts(curve, start, end, middle)

@@ -84,6 +84,11 @@ class LoadCurve:
             later += 1
         return self.starts[later] if later < len(self.starts) else 1 << 128
 
+    def keys_over(self, cap: float) -> int:
+        """How many single keys have more than the cap by themselves."""
+        loads = np.diff(np.array(self.before))
+        return int(((loads > cap * (1 + ROUNDING)) & (np.array(self.widths, object) == 1)).sum()) if len(loads) else 0
+
     def heaviest_key(self, start: int, end: int) -> tuple[int, float] | None:
         """The single key with the most load from `start` up to `end`; None where no load is known by key."""
         first, last = bisect_left(self.starts, start), bisect_left(self.starts, end)

@@ -28,15 +28,24 @@ def text_in(path: Path) -> str:
 
 def csv_rows(path: Path, needed: Sequence[str], allowed: str) -> list[tuple[int, dict[str, str]]]:
     """The rows of a CSV file by the names in its first line, each with its line; a cell that is missing is empty."""
-    reader = csv.reader(io.StringIO(text_in(path), newline=""))
+    reader = csv.reader(io.StringIO(text_in(path), newline=""), strict=True)
     try:
         names = next(reader, [])
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise UsageError.of("a column is there twice", got=", ".join(twice), allowed=allowed)
         missing = [name for name in needed if name not in names]
         if missing:
             columns = f"no column{'s' if missing[1:] else ''} {' and '.join(missing)}"
-            raise UsageError.of(columns, got=", ".join(names) or "no line", allowed=allowed)
-        return [
-            (reader.line_num, dict.fromkeys(names, "") | dict(zip(names, row, strict=False))) for row in reader if row
-        ]
+            other = next((sign for sign in (";", "\t", "|") if len(names) == 1 and sign in names[0]), None)
+            hint = f"columns are divided by commas, not by {other!r}" if other else ""
+            raise UsageError.of(columns, got=", ".join(names) or "no line", allowed=allowed, hint=hint)
+        return [(reader.line_num, _row(names, row, reader.line_num)) for row in reader if row]
     except csv.Error as error:
         raise UsageError.of(f"line {reader.line_num} is not CSV: {error}", got=str(path)) from None
+
+
+def _row(names: Sequence[str], row: Sequence[str], line: int) -> dict[str, str]:
+    if len(row) > len(names):
+        raise UsageError.of(f"line {line} has more cells than the first line has names", got=", ".join(row[:20]))
+    return dict.fromkeys(names, "") | dict(zip(names, row, strict=False))

@@ -97,6 +97,7 @@ def shards_plan(
     before = _side(layout, curve)
     after = _side(change.layout, curve)
     hot = _hot(before, curve, cap, load.keys) if curve is not None and cap is not None else []
+    hot_keys = 0 if curve is None or cap is None else curve.keys_over(cap)
     count = len(layout.open)
     return ShardsPlanDocument(
         source=source,
@@ -121,7 +122,8 @@ def shards_plan(
             uniform_updates_per_day=UPDATES_PER_DAY,
         ),
         ticks=_ticks(curve),
-        notes=_notes(layout, chosen, goal, hot),
+        hot_keys=hot_keys,
+        notes=_notes(layout, chosen, goal, hot, hot_keys),
     )
 
 
@@ -250,10 +252,9 @@ def _ticks(curve: LoadCurve | None) -> list[float]:
     return sorted(at_share(curve.starts[n]) for n in heaviest if curve.widths[n] == 1)
 
 
-def _notes(layout: ShardLayout, chosen: Chosen, goal: ShardGoal, hot: Sequence[HotShard]) -> list[str]:
+def _notes(layout: ShardLayout, chosen: Chosen, goal: ShardGoal, hot: Sequence[HotShard], hot_keys: int) -> list[str]:
     """What to know before it is done."""
     notes = []
-    hot_keys = sum(one.kind == "hot-key" for one in hot)
     if hot_keys:
         notes.append(
             f"{plural(hot_keys, 'hash key')} over the cap alone: a split does not help a hot key. Salt "

@@ -2,9 +2,11 @@
 
 Every change is one transaction that takes the write lock before it reads (`BEGIN IMMEDIATE`), so that two writers never
 see the same free key; a unique index on the key is the second guard. A writer that is killed leaves the file as it was
-before its transaction. The file needs a file system with locks that work: a local one.
+before its transaction. A new file is made under another name and linked into place, so that a file that is there and
+is empty is none of ours. The file needs a file system with locks that work: a local one.
 
-    accounts   account, hash key (16 bytes, big-endian, so that the index is in order), weight in thousandths, origin
+    accounts   account, hash key (16 bytes, big-endian, so that the index is in order), weight in thousandths, origin,
+               and a checksum of these, which is compared whenever the row is read
     sums       weights of the upper nodes of the tree, so that the next key needs no scan
     cursors    where the other sequences go on
 
@@ -13,12 +15,17 @@ Which key is next: `keyspace.key_tree`. Who sends it: the producer, as the expli
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
+from keylane.contract.shards import MOST_UNITS, partition_key_units
 from keylane.errors import TargetError, UnknownNameError, UsageError, did_you_mean
 from keylane.keyspace.key_tree import KeyTree, cursor_after_removal, handed_out_anew, next_free, nodes_above, walk
 from keylane.keyspace.sequences import SEQUENCES
@@ -26,14 +33,15 @@ from keylane.keyspace.sequences import SEQUENCES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from collections.abc import Sequence as SequenceOf
-    from pathlib import Path
 
     from keylane.keyspace.key_tree import Step
     from keylane.keyspace.sequences import Sequence
 
 #: "klhk": how SQLite's file says whose it is.
 APPLICATION: Final = 0x6B6C686B
-VERSION: Final = 1
+VERSION: Final = 2
+#: A file up to this size is compared with its indexes whenever it is opened.
+COMPARED_BYTES: Final = 4 << 20
 #: Seconds that a writer waits for others.
 PATIENCE: Final = 60.0
 #: Weights are kept as whole thousandths, so that sums are exact however accounts come and go.
@@ -43,7 +51,7 @@ Origin: TypeAlias = Literal["tree", "left-right", "halves", "golden", "imported"
 
 _TABLES: Final = (
     """CREATE TABLE accounts (number INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE, hash_key BLOB NOT NULL UNIQUE,
-    weight INTEGER NOT NULL, origin TEXT NOT NULL)""",
+    weight INTEGER NOT NULL, origin TEXT NOT NULL, checksum INTEGER NOT NULL)""",
     "CREATE TABLE sums (node INTEGER PRIMARY KEY, weight INTEGER NOT NULL)",
     "CREATE TABLE cursors (sequence TEXT PRIMARY KEY, next INTEGER NOT NULL)",
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -212,7 +220,7 @@ class HashKeyRegistry:
 
     def entries(self) -> list[HandedOut]:
         """Every account, in the order they came."""
-        found = self._sql.execute("SELECT account, hash_key, weight, origin FROM accounts ORDER BY number")
+        found = self._sql.execute("SELECT account, hash_key, weight, origin, checksum FROM accounts ORDER BY number")
         return [_entry(row) for row in found]
 
     @property
@@ -240,25 +248,29 @@ class HashKeyRegistry:
         return int(weight), int(number)
 
     def _find(self, account: str) -> HandedOut | None:
-        asked = "SELECT account, hash_key, weight, origin FROM accounts WHERE account = ?"
+        asked = "SELECT account, hash_key, weight, origin, checksum FROM accounts WHERE account = ?"
         found = self._sql.execute(asked, (account,)).fetchone()
         return _entry(found) if found else None
 
     def _weighed(self, known: HandedOut, weight: int | None) -> AddedKey:
         if weight is None or weight == known.weight:
             return AddedKey(known, False, None, ())
-        self._sql.execute("UPDATE accounts SET weight = ? WHERE account = ?", (weight, known.account))
+        entry = HandedOut(known.account, known.key, weight, known.origin)
+        changed = "UPDATE accounts SET weight = ?, checksum = ? WHERE account = ?"
+        self._sql.execute(changed, (weight, _checksum(entry), known.account))
         self._count([(known.key, weight - known.weight)])
-        return AddedKey(HandedOut(known.account, known.key, weight, known.origin), False, known.weight, ())
+        return AddedKey(entry, False, known.weight, ())
 
     def _cursor(self, sequence: Sequence) -> int:
         found = self._sql.execute("SELECT next FROM cursors WHERE sequence = ?", (sequence,)).fetchone()
         return int(found[0]) if found else 1
 
     def _insert(self, entries: Iterable[HandedOut]) -> None:
-        rows = [(one.account, _blob(one.key), one.weight, one.origin) for one in entries]
-        self._sql.executemany("INSERT INTO accounts (account, hash_key, weight, origin) VALUES (?, ?, ?, ?)", rows)
-        self._count((int.from_bytes(key, "big"), weight) for _, key, weight, _ in rows)
+        new = list(entries)
+        rows = [(one.account, _blob(one.key), one.weight, one.origin, _checksum(one)) for one in new]
+        into = "INSERT INTO accounts (account, hash_key, weight, origin, checksum) VALUES (?, ?, ?, ?, ?)"
+        self._sql.executemany(into, rows)
+        self._count((one.key, one.weight) for one in new)
 
     def _count(self, changes: Iterable[tuple[int, int]]) -> None:
         sums: Counter[int] = Counter()
@@ -289,59 +301,79 @@ def open_registry(path: Path, *, create: bool = False) -> Iterator[HashKeyRegist
     """Open a registry; with `create` a new one where there is no file."""
     if not create and not path.exists():
         raise UsageError.of("there is no registry", got=str(path), hint="keylane shards keys add makes one")
-    if path.is_dir() or not path.absolute().parent.is_dir():
+    there = path.exists()
+    if (there and not path.is_file()) or not path.absolute().parent.is_dir():
         raise UsageError.of("not a place for a registry", got=str(path), allowed="a file in a folder that is there")
-    mode = "rwc" if create else "rw"
     try:
-        found = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None
-        )
+        if create and not there:
+            _make(path)
+        found = _connected(path, "rw")
     except sqlite3.Error as error:
         raise _unusable(path, error) from error
+    except OSError as error:
+        raise TargetError.of(f"the registry cannot be made: {error.strerror}", got=str(path)) from error
     with closing(found) as connection:
         try:
-            _prepare(path, connection)
+            _check_whole(path, connection)
             # Errors of whoever reads in the block come up here too.
             yield HashKeyRegistry(path, connection)
         except sqlite3.Error as error:
             raise _unusable(path, error) from error
+        except UnicodeDecodeError:
+            raise _damaged(path, "a name is not text") from None
 
 
-def _prepare(path: Path, connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file; refuse a file that is something else."""
-    connection.execute("PRAGMA synchronous = FULL")
-    if _is_of(connection, APPLICATION):
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # Another writer may have made them while this one waited.
-        if not _is_of(connection, APPLICATION):
-            _refuse_foreign(path, connection)
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(address, uri=True, timeout=PATIENCE, isolation_level=None)
+
+
+def _make(path: Path) -> None:
+    """A new registry, whole before it has its name; where another process was faster, that one's stays."""
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.absolute().parent) as folder:
+        new = Path(folder) / "new"
+        with closing(_connected(new, "rwc")) as connection:
+            connection.execute("PRAGMA synchronous = FULL")
             for statement in _TABLES:
                 connection.execute(statement)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+        with suppress(FileExistsError):
+            os.link(new, path)
 
 
-def _refuse_foreign(path: Path, connection: sqlite3.Connection) -> None:
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if tables or not _is_of(connection, 0):
-        raise UsageError.of("not a registry of hash keys", got=str(path), hint="another --registry FILE")
-
-
-def _is_of(connection: sqlite3.Connection, application: int) -> bool:
+def _check_whole(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file that is something else, or that is damaged as far as can be seen without reading all of it."""
+    connection.execute("PRAGMA synchronous = FULL")
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if owner == APPLICATION and version != VERSION:
+    if owner != APPLICATION:
+        raise _foreign(path)
+    if version != VERSION:
         raise UsageError.of("a registry of another version of keylane", got=version, allowed=str(VERSION))
-    return bool(owner == application)
+    size = path.stat().st_size
+    if size % connection.execute("PRAGMA page_size").fetchone()[0]:
+        raise _damaged(path, "the file is cut")
+    if size <= COMPARED_BYTES and (found := connection.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
+        raise _damaged(path, found)
+
+
+def _foreign(path: Path) -> UsageError:
+    hint = "another --registry FILE; if it was one, restore it from a copy"
+    what = (
+        "the file is empty: not a registry of hash keys" if not path.stat().st_size else "not a registry of hash keys"
+    )
+    return UsageError.of(what, got=str(path), hint=hint)
+
+
+def _damaged(path: Path | str, how: str) -> TargetError:
+    hint = "restore it from a copy: keys that it hands out now may belong to others"
+    return TargetError.of(f"the registry is damaged: {how}", got=str(path), hint=hint)
 
 
 def _unusable(path: Path, error: sqlite3.Error) -> TargetError | UsageError:
     if "not a database" in str(error):
-        return UsageError.of("not a registry of hash keys", got=str(path), hint="another --registry FILE")
+        return _foreign(path)
+    if "decode" in str(error):
+        return _damaged(path, "a name is not text")
     hint = "another writer holds it: try again" if "locked" in str(error) else ""
     hint = "the file is damaged: restore it from a copy" if "malformed" in str(error) else hint
     return TargetError.of(f"the registry cannot be used: {error}", got=str(path), hint=hint)
@@ -381,10 +413,11 @@ def _sorted_out(
 
 def _account_problem(account: str) -> str:
     """What keeps a text from being an account; empty where nothing does."""
-    try:
-        account.encode()
-    except UnicodeEncodeError:
+    units = partition_key_units(account)
+    if units is None:
         return "an account is text"
+    if units > MOST_UNITS:
+        return f"an account is a partition key, of at most {MOST_UNITS} UTF-16 units"
     return "not an account" if not account or "\0" in account else ""
 
 
@@ -400,5 +433,17 @@ def _blob(key: int) -> bytes:
     return key.to_bytes(16, "big")
 
 
-def _entry(row: tuple[str, bytes, int, str]) -> HandedOut:
-    return HandedOut(row[0], int.from_bytes(row[1], "big"), row[2], cast("Origin", row[3]))
+def _entry(row: tuple[str, bytes, int, str, int]) -> HandedOut:
+    """A row as it was written; an error where its checksum is another."""
+    account, key, weight, origin, checksum = row
+    kinds = [type(one) for one in row]
+    if kinds == [str, bytes, int, str, int]:
+        entry = HandedOut(account, int.from_bytes(key, "big"), weight, cast("Origin", origin))
+        if len(key) == 16 and _checksum(entry) == checksum:
+            return entry
+    raise _damaged(f"account {account!r}", "a row is not what was written")
+
+
+def _checksum(entry: HandedOut) -> int:
+    text = "\0".join((entry.account, str(entry.key), str(entry.weight), entry.origin))
+    return int.from_bytes(blake2b(text.encode(), digest_size=7).digest(), "big")

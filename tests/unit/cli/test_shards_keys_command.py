@@ -101,6 +101,13 @@ def test_plain_numbers_as_hash_keys_are_warned_of(run: Run, keys: Callable[..., 
         "account,weight\na,5\na,6\n",
         "account\na\0b\n",
         f"account\n{'a' * 200_000}\n",
+        f"account\n{'a' * 257}\n",
+        'account,hash_key\n"a,5\nb,6\nc,7\n',
+        "account,hash_key\na,5,6,7\n",
+        "account,hash_key,hash_key\na,5,6\n",
+        "account;hash_key\na;5\n",
+        "account,weight\na,٣\n",
+        "account,weight\na,1_0\n",
     ],
 )
 def test_a_bad_list_imports_nothing(run: Run, tmp_path: Path, text: str) -> None:
@@ -123,6 +130,9 @@ def test_redistribution_counts_what_moves_and_names_the_fence(
     assert (planned["moved"], planned["accounts"], planned["dry_run"], len(planned["moves"])) == (8, 8, True, 8)
     assert (planned["heaviest_eighth_before"], planned["heaviest_eighth_after"]) == (1.0, 0.125)
     assert keys("list")["keys"] == before
+    code, shown, _ = run("shards", "keys", "redistribute", "--registry", tmp_path / "k.sqlite", "--dry-run")
+    assert (code, "needs a fence" in shown) == (0, True), "people are warned as programs are"
+    assert run("shards", "keys", "add", "b", "--weight", "1_0", "--registry", tmp_path / "k.sqlite")[0] == 2
     code, _, err = run("shards", "keys", "redistribute", "--registry", tmp_path / "k.sqlite", "-o", "json")
     assert (code, "fence" in err) == (0, True)
     assert {one["account"]: one["hash_key"] for one in keys("list")["keys"]} == {

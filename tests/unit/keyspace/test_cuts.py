@@ -127,6 +127,20 @@ def test_a_hot_key_is_cut_off_from_its_neighbours_and_from_nothing_else() -> Non
     assert fewest_calls(new_layout(2), alone, 10).starts == new_layout(2).starts
 
 
+def test_beside_hot_keys_every_other_shard_keeps_the_cap() -> None:
+    """Two keys of 300 among many of 1 and a cap of 60: the mean of the parts is over the cap, and no part need be."""
+    rng, layout = Random(4), new_layout(1)
+    points = [(rng.getrandbits(128), 1.0) for _ in range(1_000)] + [(2**126, 300.0), (2**127 + 5, 300.0)]
+    curve = from_points(points)
+    chosen = fewest_calls(layout, curve, 60)
+    parts = [curve.between(*one) for one in zip(chosen.starts, [*chosen.starts[1:], SPACE], strict=True)]
+    assert sorted(load for load in parts if load > 60) == [300, 300]
+    assert curve.keys_over(60) == 2
+    assert len(chosen.starts) <= 1_000 // 60 + 1 + 2 * 3, "as few as greedy cuts"
+    cut = layout_of(Shard(str(n), a, b - 1) for n, (a, b) in enumerate(pairwise([*chosen.starts, SPACE])))
+    assert fewest_calls(cut, curve, 60).starts == chosen.starts, "a second plan has nothing to add"
+
+
 def test_every_part_has_two_keys_also_at_the_ends() -> None:
     hot = [(n, 5.0) for n in (0, 1, 2, 3, SPACE - 2, SPACE - 1)]
     starts = fewest_calls(new_layout(1), from_points(hot), 5).starts

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -215,6 +216,43 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UsageError), open_registry(tmp_path / "none.sqlite"):
         pass
     assert not (tmp_path / "none.sqlite").exists()
+
+
+@pytest.mark.parametrize("left", [b"", b"S", b"\0" * 4096])
+def test_a_registry_that_was_emptied_is_not_a_new_one(tmp_path: Path, left: bytes) -> None:
+    path = tmp_path / "k.sqlite"
+    path.write_bytes(left)
+    with pytest.raises(UsageError, match="not a registry"), open_registry(path, create=True):
+        pass
+    assert path.read_bytes() == left
+    with open_registry(tmp_path / "new.sqlite", create=True) as registry:
+        assert registry.add("a").is_new, "the twin: a file that is not there"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["k.sqlite", "new.sqlite"]
+
+
+def test_no_changed_bit_gives_another_key_or_account(tmp_path: Path) -> None:
+    path, rng = tmp_path / "k.sqlite", Random(2)
+    with open_registry(path, create=True) as registry:
+        registry.bring_in([ImportedAccount(n, f"account-{n}", None, 1_000 + n) for n in range(60)])
+        right = registry.entries()
+    content, found = path.read_bytes(), 0
+    for _ in range(150):
+        at = rng.randrange(100, len(content))
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << rng.randrange(8))]) + content[at + 1 :])
+        try:
+            with open_registry(path) as registry:
+                assert registry.entries() == right
+        except (TargetError, UsageError):
+            found += 1
+    assert found > 5, "some of them are refused"
+    path.write_bytes(content[:-1])
+    with pytest.raises(TargetError, match="cut"), open_registry(path):
+        pass
+    path.write_bytes(content)
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE accounts SET hash_key = ? WHERE account = 'account-7'", (b"\x07" * 16,))
+    with open_registry(path) as registry, pytest.raises(TargetError, match="account-7"):
+        registry.add("account-7")
 
 
 def test_a_writer_that_waits_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

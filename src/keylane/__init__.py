@@ -51,6 +51,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.moved import Moved
 
 if TYPE_CHECKING:
+    from keylane.api.assign import assign
     from keylane.api.migrate import migrate_plan
     from keylane.api.progress import Progress
     from keylane.api.shards import shards_apply, shards_plan
@@ -83,6 +84,7 @@ __all__ = [
     "StreamOptions",
     "__version__",
     "answers",
+    "assign",
     "check",
     "dry_run",
     "evolve",
@@ -116,6 +118,7 @@ _HOME = {
     "Router": "router",
     "StreamOptions": "systems.endpoint",
     "answers": "contract.answers",
+    "assign": "api.assign",
     "evolve": "contract.evolve",
     "check": "api.verbs",
     "dry_run": "api.verbs",

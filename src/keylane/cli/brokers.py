@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 import time
@@ -16,7 +15,7 @@ import click
 
 from keylane.brokers.layout import ALERT, Layout, figures
 from keylane.cli.interrupts import interrupts
-from keylane.cli.options import client_options, properties_from
+from keylane.cli.options import bytes_in, client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import StatusLine
 from keylane.cli.terminal import fail, say
@@ -118,12 +117,11 @@ def bytes_of(text: str) -> int | None:
     >>> bytes_of("20MB"), bytes_of("500kB"), bytes_of("none")
     (20000000, 500000, None)
     """
-    if text.strip().lower() == "none":
-        return None
-    found = re.fullmatch(r"(\d{1,12})\s*([kmg]?)b?", text.strip().lower())
-    if found is None or not int(found[1]):
-        raise click.UsageError(f"--throttle takes bytes a second, as 20MB or 500kB, or none; got {text!r}")
-    return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}[found[2]]
+    return (
+        None
+        if text.strip().lower() == "none"
+        else bytes_in(text, "--throttle", "bytes a second, as 20MB or 500kB, or none")
+    )
 
 
 def _found_in(client: Any, address: str, options: BrokersOptions) -> Result:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMMANDS: Final = (
-    *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "shards", "migrate"),
-    *("route", "compact", "verify", "match", "demo", "doctor", "dev", "completion", "help"),
+    *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "shards", "assign"),
+    *("migrate", "route", "compact", "verify", "match", "demo", "doctor", "dev", "completion", "help"),
 )
 #: The commands within commands that take what is configured; a shell reads what `dev kafka env` prints, as it is.
 INNER: Final[dict[str, dict[str, Any]]] = {

@@ -46,6 +46,18 @@ def length_of_time(_context: click.Context, option: click.Parameter, text: str |
     return int(found[1]) * _SECONDS[found[2]]
 
 
+def bytes_in(text: str, option: str, allowed: str) -> int:
+    """A size above 0 as a number of bytes.
+
+    >>> bytes_in("20MB", "--throttle", ""), bytes_in("500kB", "--throttle", "")
+    (20000000, 500000)
+    """
+    found = re.fullmatch(r"(\d{1,12})\s*([kmgt]?)b?", text.strip().lower())
+    if found is None or not int(found[1]):
+        raise click.UsageError(f"{option} takes {allowed}; got {text!r}")
+    return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "t": 1_000_000_000_000}[found[2]]
+
+
 def delimiter_of(text: str) -> str:
     """One character, or a word for it.
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field
 
 from keylane.documents.apply import ApplyDocument, SavedPlan
+from keylane.documents.assign import AssignDocument
 from keylane.documents.brokers import BrokersDocument, BrokersStatusDocument
 from keylane.documents.check import CheckDocument
 from keylane.documents.demo import DemoDocument
@@ -55,6 +56,7 @@ HERE: Final = Path(__file__).parent.parent / "schemas"
 #: The name of the file, and the document that it describes.
 DOCUMENTS: Final[dict[str, Any]] = {
     "apply": ApplyDocument,
+    "assign": AssignDocument,
     "brokers": BrokersDocument,
     "brokers-status": BrokersStatusDocument,
     "check": CheckDocument,

@@ -9,9 +9,9 @@ What a lane waits for depends on the protocol that an assignor runs in:
     cooperative  a lane that moves waits for two rounds (given up, then given) and its state; the others do not wait
     static       lanes wait for their member to be back, and without a spare they have no owner until then
 
-A round is how long members take to hear of a change and to agree: one heartbeat, as a rule. State is restored by one member
-lane after lane, at one rate. A member that leaves says so; one that crashes is missed for a session timeout first, which is
-not in these figures.
+A round is how long members take to hear of a change and to agree: one heartbeat, as a rule. State is restored by one
+member lane after lane, at one rate. A member that leaves says so; one that crashes is missed for a session timeout
+first, which is not in these figures.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 from keylane.errors import UnknownNameError, UsageError
 from keylane.groups.assignors import assignor
+from keylane.groups.assignors.by_load import by_load
 from keylane.groups.invariants import moved_lanes
 from keylane.groups.model import FREE, Assignment, Lanes, Member, check_members
 
@@ -75,7 +76,7 @@ def steps(
     bounce: Sequence[str] = (),
     rolling: bool = False,
 ) -> list[Step]:
-    """The groups that follow one another: those leave, those come, those restart one after the other; rolling: all do."""
+    """The groups that follow one another: some leave, some come, some restart one by one; rolling: all of them."""
     check_members(members)
     known = [member.id for member in members]
     for name in remove:
@@ -160,8 +161,7 @@ def carried_out(
 
 def deciding(name: str, loads: Mapping[Lane, float] | None) -> Assignor:
     """The assignor of a name, with loads where it takes them."""
-    decide = assignor(name)
-    return partial(decide, loads=loads) if name == "by-load" and loads is not None else decide
+    return partial(by_load, loads=loads) if name == "by-load" and loads is not None else assignor(name)
 
 
 def _waits(
@@ -169,21 +169,19 @@ def _waits(
 ) -> tuple[NDArray[np.float64], int, set[str]]:
     """What each lane waits for at one step, the rounds that it takes, and the members that stop for it."""
     wait = np.zeros(after.lanes.total)
-    gained = np.bincount(after.owners[changed & (after.owners != FREE)], minlength=len(after.members))
-    moving = changed & (after.owners != FREE)
-    wait[moving] += gained[after.owners[moving]] * timing.restore
+    gained = np.bincount(after.owners[changed], minlength=len(after.members))
+    wait[changed] += gained[after.owners[changed]] * timing.restore
     held = before.seen_by([Member(name) for name in after.members], after.lanes) != FREE
     if kind == "eager":
-        wait[held | moving] += timing.round
+        wait[held | changed] += timing.round
         return wait, 1, {name for name, lanes in zip(before.members, before.counts(), strict=True) if lanes}
-    handed = moving & held
-    wait[moving] += timing.round
+    handed = changed & held
+    wait[changed] += timing.round
     wait[handed] += timing.round if kind == "cooperative" else 0.0
     halted = set(np.asarray(before.members, dtype=object)[np.unique(_owners_in(before, after)[handed])].tolist())
-    return wait, (2 if handed.any() else 1 if moving.any() else 0), halted
+    return wait, (2 if handed.any() else 1 if changed.any() else 0), halted
 
 
 def _owners_in(before: Assignment, after: Assignment) -> NDArray[np.int32]:
     """The owners before, by the numbers of the lanes after."""
     return before.seen_by([Member(name) for name in before.members], after.lanes)
-

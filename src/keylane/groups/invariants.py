@@ -1,7 +1,7 @@
 """What every assignment must keep, whoever made it, and how even and how near to the one before it is.
 
-`broken` names what is wrong. `Evenness` and `moved` are measures: by them assignors are compared. What a change costs in
-pauses: `changes`.
+`broken` names what is wrong. `Evenness` and `moved` are measures: by them assignors are compared. What a change costs
+in pauses: `changes`.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ def owned(members: Sequence[Member], lanes: Lanes, found: Assignment) -> list[st
     allowed = subscriptions(ordered, lanes)
     may = np.ones((len(lanes.topics), len(ordered)), np.bool_) if allowed is None else allowed
     topics = lanes.topic_of_lanes()
-    for number in np.flatnonzero((owners == FREE) & may.any(axis=1)[topics]).tolist():
-        problems.append(f"lane {lanes.lane(number)} has no owner")
-    for number in np.flatnonzero((owners != FREE) & ~may[topics, owners]).tolist():
-        problems.append(f"lane {lanes.lane(number)} belongs to {ordered[owners[number]].id!r}, which does not read it")
-    return problems
+    readable = may.sum(axis=1) > 0
+    free = np.flatnonzero((owners == FREE) & readable[topics]).tolist()
+    wrong = np.flatnonzero((owners != FREE) & ~may[topics, owners]).tolist()
+    problems += [f"lane {lanes.lane(number)} has no owner" for number in free]
+    return problems + [f"{ordered[owners[number]].id!r} does not read {lanes.lane(number)}" for number in wrong]
 
 
 def moved_lanes(before: Assignment, after: Assignment) -> NDArray[np.bool_]:
-    """For each lane of `after`: whether it had another owner before. One that had none has not moved."""
+    """For each lane of `after`: whether it had another owner before. One that had or has none has not moved."""
     everyone = [Member(name) for name in dict.fromkeys((*after.members, *before.members))]
     then, now = before.seen_by(everyone, after.lanes), after.seen_by(everyone, after.lanes)
-    return (then != FREE) & (then != now)
+    return (then != FREE) & (now != FREE) & (then != now)
 
 
 def moved(before: Assignment, after: Assignment) -> int:
@@ -70,7 +70,7 @@ def moved(before: Assignment, after: Assignment) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """Lanes of the members with the fewest and the most, and the load of the fullest over the mean; None without load."""
+    """Lanes of the members with the fewest and the most, and the fullest load over the mean; None without loads."""
 
     fewest: int
     most: int
@@ -94,8 +94,8 @@ def carried(found: Assignment, weights: NDArray[np.float64]) -> NDArray[np.float
 def ceiling(name: str, lanes: Lanes) -> int:
     """The most members that can have a lane: members beyond it are idle, however many are added.
 
-    Under `range` it is the largest topic, because every topic begins with the first member; under `by-load` lanes of one
-    index of topics with equal counts count as one.
+    Under `range` it is the largest topic, because every topic begins with the first member; under `by-load` lanes of
+    one index of topics with equal counts count as one.
     """
     if name == "range":
         return max(lanes.counts, default=0)

@@ -12,6 +12,7 @@
     engine     which engine counts a source, and what both engines are asked; spark_counts: the one on Spark
     profile    every key of a source counted by window, in one pass
     plan       what is asked of a profile, and the document of the answer
+    assign     who reads which lane, and what a change of members costs; assign_files: groups as text
     shards     splits and merges planned, and a saved plan on its stream; shards_files: layouts and CSV
     migrate    a migration planned from two contracts, and from the streams where they are given
     geo_table  a lane table from the locations of a source

@@ -177,8 +177,8 @@ def _calls(document: ShardsPlanDocument) -> Markup | None:
         for n, call in enumerate(document.calls[:MOST_ROWS], 1)
     ]
     heads = {"Step": "n", "Call": "", "Shards": "", "At": "", "Makes": "", "Open afterwards": "n"}
-    more = _more(len(document.calls), "calls")
-    return section("calls", intro_of("calls"), _stacked(heads, rows, "Calls"), more)
+    more = more_rows(len(document.calls), "calls")
+    return section("calls", intro_of("calls"), stacked(heads, rows, "Calls"), more)
 
 
 def _hot(document: ShardsPlanDocument) -> Markup | None:
@@ -196,7 +196,7 @@ def _hot(document: ShardsPlanDocument) -> Markup | None:
         for one in document.hot[:MOST_ROWS]
     ]
     heads = {"Shard": "", "Load": "n", "Why": "", "Heaviest key": "n", "Which": ""}
-    return section("hot-shards", intro_of("hot-shards"), _stacked(heads, rows, "Hot shards"))
+    return section("hot-shards", intro_of("hot-shards"), stacked(heads, rows, "Hot shards"))
 
 
 def _uniform(document: ShardsPlanDocument) -> Markup | None:
@@ -214,13 +214,13 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
         for one in document.uniform
     ]
     numbers = dict.fromkeys(("Equal shards", "Splits and merges", "Fullest over mean", "Fullest"), "n")
-    return section("uniform", intro_of("uniform"), _stacked({**numbers, "Cap": "", "Quota": ""}, rows, "Equal shards"))
+    return section("uniform", intro_of("uniform"), stacked({**numbers, "Cap": "", "Quota": ""}, rows, "Equal shards"))
 
 
 def _shards(document: ShardsPlanDocument) -> Markup:
     rows = [(row.id, row.start, row.end, "" if row.load is None else amount(row.load)) for row in _after(document)]
-    listed = _stacked({"Shard": "", "From": "n", "To": "n", "Load": "n"}, rows, "Shards afterwards")
-    more = _more(document.after.shards, "shards")
+    listed = stacked({"Shard": "", "From": "n", "To": "n", "Load": "n"}, rows, "Shards afterwards")
+    more = more_rows(document.after.shards, "shards")
     return section("shards", None, tag("details", tag("summary", "The shards as a table"), listed, more))
 
 
@@ -239,7 +239,7 @@ def _notes(document: ShardsPlanDocument) -> Markup | None:
     return section("how", None, bullets([sentence(line) for line in (*document.notes, *fixed)]))
 
 
-def _stacked(heads: Mapping[str, str], rows: Iterable[Sequence[str]], label: str) -> Markup:
+def stacked(heads: Mapping[str, str], rows: Iterable[Sequence[str]], label: str) -> Markup:
     """A table whose rows become blocks on a narrow screen, where a hash key alone takes its width; `n` is a number."""
     shown = [tag("th", name, scope="col", class_=kind or None) for name, kind in heads.items()]
     made = [
@@ -259,6 +259,7 @@ def _cell(number: int, head: tuple[str, str], text: str) -> Markup:
     return tag("td", inner, class_=kind or None, data_head=name)
 
 
-def _more(total: int, what: str) -> Markup | None:
+def more_rows(total: int, what: str) -> Markup | None:
+    """How many rows a table leaves out; none where it has them all."""
     left = total - MOST_ROWS
     return tag("p", f"{count(left)} more {what} are in the JSON.", class_="note") if left > 0 else None

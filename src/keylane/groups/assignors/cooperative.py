@@ -30,7 +30,9 @@ from keylane.groups.assignors.sticky import sticky
 from keylane.groups.model import FREE, Assignment, Lanes, Member
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from keylane.groups.model import Lane
 
 
 def cooperative_sticky(members: Sequence[Member], lanes: Lanes, previous: Assignment | None) -> Assignment:
@@ -51,3 +53,27 @@ def rounds(previous: Assignment | None, target: Assignment) -> tuple[Assignment,
         return (target,)
     first = Assignment(target.lanes, target.members, np.where(withheld, FREE, target.owners).astype(np.int32))
     return first, target
+
+
+def settled(lanes: Lanes, claims: Mapping[str, tuple[int, Sequence[Lane]]]) -> Assignment:
+    """Who owns which lane, of what members say themselves: a generation, and the lanes that it gave them.
+
+    Of two that claim one lane the later generation counts, because the other missed a rebalance; where both are of one
+    generation, neither does.
+
+    >>> found = settled(Lanes.of({"t": 2}), {"A": (7, [("t", 0), ("t", 1)]), "B": (8, [("t", 1)])})
+    >>> found.as_lists()
+    {'A': [('t', 0)], 'B': [('t', 1)]}
+    """
+    names = tuple(claims)
+    owners = np.full(lanes.total, FREE, dtype=np.int32)
+    since: dict[int, int] = {}
+    for number, name in enumerate(names):
+        generation, held = claims[name]
+        for lane in {*held}:
+            place = lanes.number(lane)
+            if place is None or since.get(place, generation - 1) > generation:
+                continue
+            owners[place] = FREE if since.get(place) == generation else number
+            since[place] = generation
+    return Assignment(lanes, names, owners)

@@ -14,6 +14,7 @@
     producers  a contract in confluent-kafka and kafka-python
     load       a producer and a consumer group that measure themselves, for `demo lesson`
     reassign   what brokers carry, and moving it
+    group      a live consumer group, read; group_assignor: keylane's assignors inside one
 
 The public names are those of `producers`.
 """

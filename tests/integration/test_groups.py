@@ -1,0 +1,161 @@
+"""Consumer groups on a real broker: read as they are, decided by keylane, and read by a manual assignment."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from kafka import KafkaConsumer
+
+import keylane
+from keylane.errors import BrokerError, UnknownNameError, UsageError
+from keylane.systems.broker import librdkafka_settings
+from keylane.systems.kafka.group import live_group, manual_assignment
+from keylane.systems.kafka.group_assignor import group_assignor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from keylane.systems.broker import Cluster
+
+SECONDS = 60.0
+
+
+def wait_for(met: Callable[[], bool], *polled: Any) -> None:
+    """Poll consumers, which is how they join and agree, until something is true."""
+    until = time.monotonic() + SECONDS
+    while not met():
+        assert time.monotonic() < until, "the group did not settle"
+        for consumer in polled:
+            consumer.poll(timeout_ms=100) if isinstance(consumer, KafkaConsumer) else consumer.poll(0.1)
+
+
+@contextmanager
+def consumer(broker: Cluster, group: str, topic: str, **settings: Any) -> Iterator[KafkaConsumer]:
+    made = KafkaConsumer(
+        bootstrap_servers=broker.bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        heartbeat_interval_ms=300,
+        **settings,
+    )
+    try:
+        made.subscribe([topic])
+        yield made
+    finally:
+        made.close()
+
+
+def lanes(one: KafkaConsumer) -> set[int]:
+    return {lane.partition for lane in one.assignment()}
+
+
+def fill(broker: Cluster, topic: str, counts: list[int]) -> None:
+    producer = Producer(librdkafka_settings(broker))
+    for lane, many in enumerate(counts):
+        for n in range(many):
+            producer.produce(topic, str(n), partition=lane)
+    assert producer.flush(SECONDS) == 0
+
+
+def test_two_consumers_are_assigned_by_load_and_take_over(broker: Cluster, topic: Callable[..., str]) -> None:
+    name = topic(lanes=4)
+    loads = {(name, 0): 7.0, (name, 1): 4.0, (name, 2): 2.0, (name, 3): 1.0}
+    group = f"by-load-{name}"
+    with ExitStack() as open_:
+        first = open_.enter_context(
+            consumer(broker, group, name, partition_assignment_strategy=[group_assignor("by-load", loads=loads)])
+        )
+        wait_for(lambda: lanes(first) == {0, 1, 2, 3}, first)
+        with consumer(
+            broker, group, name, partition_assignment_strategy=[group_assignor("by-load", loads=lambda: loads)]
+        ) as second:
+            wait_for(lambda: len(lanes(first)) + len(lanes(second)) == 4 and bool(lanes(second)), first, second)
+            assert lanes(first) | lanes(second) == {0, 1, 2, 3}
+            carried = sorted(sum(loads[name, lane] for lane in lanes(one)) for one in (first, second))
+            assert carried == [7.0, 7.0], "by count it would be two lanes each, and 8 or more of 14"
+            found = live_group(f"kafka://{broker.bootstrap}", group)
+            assert (found.assignor, found.protocol, len(found.members)) == ("keylane-by-load", "classic", 2)
+            assert sorted(map(len, found.assignment.as_lists().values())) == sorted(
+                (len(lanes(first)), len(lanes(second)))
+            )
+        wait_for(lambda: lanes(first) == {0, 1, 2, 3}, first)
+
+
+def test_a_live_group_is_read_with_its_lag_and_planned(broker: Cluster, topic: Callable[..., str]) -> None:
+    name = topic(lanes=3)
+    fill(broker, name, [5, 0, 2])
+    address, group = f"kafka://{broker.bootstrap}", f"live-{name}"
+    settings = {
+        **librdkafka_settings(broker),
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
+    reader = Consumer({**settings, "partition.assignment.strategy": "range"})
+    try:
+        reader.subscribe([name])
+        read: list[Any] = []
+        wait_for(lambda: _has_read(reader, read, 7))
+        reader.commit(offsets=[_offset(name, 0, 3), _offset(name, 2, 2)], asynchronous=False)
+        found = live_group(address, group)
+        assert (found.assignor, found.state) == ("range", "stable")
+        assert {lane[1]: lag for lane, lag in found.lag.items()} == {0: 2, 2: 0}
+        document = keylane.assign(address, group=group, add=["new"])
+        assert (document.assignor, document.load_from, document.group) == ("range", "lag", group)
+        assert sum(row.lag or 0 for row in document.members) == 2
+        assert {row.assignor: row.moved for row in document.compared}["cooperative-sticky"] == 1
+    finally:
+        reader.close()
+    with pytest.raises(UsageError):
+        keylane.assign(address, group=group)
+    with pytest.raises(UnknownNameError, match=group):
+        live_group(address, f"{group}x")
+
+
+def _has_read(reader: Consumer, read: list[Any], wanted: int) -> bool:
+    message = reader.poll(0.2)
+    if message is not None and message.error() is None:
+        read.append(message)
+    return len(read) >= wanted
+
+
+def _offset(topic: str, lane: int, offset: int) -> Any:
+    from confluent_kafka import TopicPartition
+
+    return TopicPartition(topic, lane, offset)
+
+
+def test_a_plan_is_read_by_manual_assignment(broker: Cluster, topic: Callable[..., str]) -> None:
+    name = topic(lanes=3)
+    fill(broker, name, [4, 3, 2])
+    plan = keylane.assign(lanes={name: 3}, members=["A", "B"], assignor="by-load")
+    seen: list[tuple[int, int]] = []
+    for member in ("A", "B"):
+        reader = Consumer({**librdkafka_settings(broker), "group.id": f"manual-{name}", "enable.auto.commit": False})
+        try:
+            mine = manual_assignment(plan.assignment, member)
+            for lane in mine:
+                lane.offset = 0
+            reader.assign(mine)
+            wanted = sum([4, 3, 2][lane.partition] for lane in mine)
+            until = time.monotonic() + SECONDS
+            own: list[tuple[int, int]] = []
+            while len(own) < wanted and time.monotonic() < until:
+                message = reader.poll(0.5)
+                if message is not None and message.error() is None:
+                    own.append((message.partition() or 0, message.offset() or 0))
+            seen += own
+        finally:
+            reader.close()
+    assert sorted(seen) == [(lane, n) for lane, many in enumerate([4, 3, 2]) for n in range(many)], "each record once"
+    with pytest.raises(UnknownNameError):
+        manual_assignment(plan.assignment, "C")
+
+
+def test_a_broker_that_is_away_is_an_error_of_one_line() -> None:
+    with pytest.raises(BrokerError, match="no broker answers"):
+        live_group("kafka://127.0.0.1:1", "any")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Marker -> the fixtures behind which it is started.
 NEEDS: dict[str, set[str]] = {
-    "jvm": {"spark", "on_connect", "way_over_connect"},
+    "jvm": {"spark", "on_connect", "way_over_connect", "kafka_jvm"},
     "broker": set(),
     "browser": {"browser"},
     "node": {"kinesalite", "kinesis_local"},

@@ -46,6 +46,7 @@ CALLS = {
     "shards keys": Call("shards keys add acme --registry {out}/r.sqlite"),
     "migrate plan": Call("migrate plan {f}/c.yaml {f}/c.yaml"),
     "shards plan": Call("shards plan --layout {f}/layout.json --cap 60 --report {out}/p.html", codes=(3,)),
+    "assign": Call("assign --lanes 12,12 --members A,B,C --rolling --report {out}/p.html"),
     "doctor": Call("doctor", codes=(0, 1)),
     "dev status": Call("dev kafka status --dir {out}/none", codes=(1,)),
     "completion": Call("completion bash"),

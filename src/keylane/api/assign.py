@@ -44,13 +44,13 @@ def assign(
     `previous` and `loads` are files, as of the command. `restore_seconds` is what restoring the state of one lane
     takes.
     """
-    from keylane.groups.changes import Timing
+    from keylane.groups.changes import WaitTiming
     from keylane.pipelines.assign import Wanted, assign_group
 
     for name, given in (("remove", remove), ("add", add), ("bounce", bounce)):
         if isinstance(given, str):
             raise ArgumentError.of(f"{name} is a list of members", got=given, hint=f"{name}=[{given!r}]")
-    timing = Timing(round_seconds, restart_seconds, restore_seconds)
+    timing = WaitTiming(round_seconds, restart_seconds, restore_seconds)
     return assign_group(
         None if source is None else os.fspath(source),
         lanes=_lanes(lanes),

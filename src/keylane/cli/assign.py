@@ -93,7 +93,7 @@ def assign(
     keylane assign --lanes 12 --members A,B,C --assignor by-load --loads loads.json -o json
     keylane assign kafka://localhost:9092 --group payments --rolling --report page.html
     """
-    from keylane.groups.changes import Timing
+    from keylane.groups.changes import WaitTiming
     from keylane.pipelines.assign import Wanted, assign_group
 
     files = [rest["previous"], rest["loads"], Path(source) if source and "://" not in source else None]
@@ -103,7 +103,7 @@ def assign(
     rate = bytes_in(rest.pop("restore_rate"), "--restore-rate", "bytes a second, as 50MB")
     size = rest.pop("state")
     state = 0 if size is None else bytes_in(size, "--state", "a size, as 500MB or 2GB")
-    timing = Timing(rest.pop("round_seconds"), rest.pop("restart_seconds"), state / rate)
+    timing = WaitTiming(rest.pop("round_seconds"), rest.pop("restart_seconds"), state / rate)
     named = {name: _names(rest.pop(name), f"--{name}") for name in ("remove", "add", "bounce")}
     wanted = Wanted(**named, rolling=rest.pop("rolling"), timing=timing, static_members=rest.pop("static_members"))
     properties = properties_from(rest)

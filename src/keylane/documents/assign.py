@@ -37,7 +37,7 @@ class LaneMove(Document):
     to: Text | None = Field(description="Null where it waits for one.")
 
 
-class ChangeCost(Document):
+class AssignorCost(Document):
     """What a change costs under one assignor, all of its steps together."""
 
     assignor: AssignorName
@@ -82,7 +82,9 @@ class AssignDocument(Document):
         exclude_if=missing,
         description="cooperative-sticky only: what members keep while lanes that move are given up.",
     )
-    cost: ChangeCost
-    compared: list[ChangeCost] = Field(description="The same change under every assignor; empty where one was chosen.")
+    cost: AssignorCost
+    compared: list[AssignorCost] = Field(
+        description="The same change under every assignor; empty where one was chosen."
+    )
     load_from: Literal["file", "lag", "none"]
     notes: list[Text]

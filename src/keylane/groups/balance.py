@@ -82,7 +82,7 @@ def balanced(
 
     `allowed` has a row for each topic and a column for each member; None: all may read all.
     """
-    table = _Table.of(members, lanes, before, allowed, racks=racks)
+    table = _KindTable.of(members, lanes, before, allowed, racks=racks)
     table.fill()
     table.hand_over()
     table.search()
@@ -98,7 +98,7 @@ def matters(members: Sequence[Member], lanes: Lanes) -> bool:
 
 
 @dataclass(slots=True)
-class _Table:
+class _KindTable:
     """How many lanes of each kind each member has, had, and may have; `far` where they are in another rack."""
 
     row_of_lane: NDArray[np.int32]
@@ -112,7 +112,7 @@ class _Table:
     @classmethod
     def of(
         cls, members: Sequence[Member], lanes: Lanes, before: Owners, allowed: NDArray[np.bool_] | None, *, racks: bool
-    ) -> _Table:
+    ) -> _KindTable:
         rows, kinds = _kinds(lanes, racks=racks)
         topics = np.array([topic for topic, _ in kinds])
         may = np.ones((len(kinds), len(members)), np.bool_) if allowed is None else allowed[topics]
@@ -251,7 +251,7 @@ class _Walk:
     so to say, to one that has one less: that step costs what it does to the squares.
     """
 
-    def __init__(self, table: _Table, far: np.int64, square: np.int64) -> None:
+    def __init__(self, table: _KindTable, far: np.int64, square: np.int64) -> None:
         has, had = table.has, table.had
         give = (has <= had).astype(np.int64)
         take = -(has < had).astype(np.int64)

@@ -51,7 +51,7 @@ PROTOCOLS: Final[dict[str, Protocol]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class WaitTiming:
     """What waits are made of: seconds of a round, of a member's restart, and of restoring the state of one lane."""
 
     round: float = 3.0
@@ -60,7 +60,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GroupStep:
     """A group as it is after one event; `returning` are members that were away for a restart."""
 
     what: str
@@ -75,7 +75,7 @@ def steps(
     add: Sequence[Member] = (),
     bounce: Sequence[str] = (),
     rolling: bool = False,
-) -> list[Step]:
+) -> list[GroupStep]:
     """The groups that follow one another: some leave, some come, some restart one by one; rolling: all of them."""
     check_members(members)
     known = [member.id for member in members]
@@ -83,11 +83,11 @@ def steps(
         if name not in known:
             raise UnknownNameError.among("member", name, known)
     group = tuple(member for member in members if member.id not in set(remove))
-    found = [Step(f"remove {', '.join(remove)}", group)] if remove else []
+    found = [GroupStep(f"remove {', '.join(remove)}", group)] if remove else []
     check_members([*group, *add] or [])
     if add:
         group = (*group, *add)
-        found.append(Step(f"add {', '.join(member.id for member in add)}", group))
+        found.append(GroupStep(f"add {', '.join(member.id for member in add)}", group))
     here = [member.id for member in group]
     for name in bounce:
         if name not in here:
@@ -96,7 +96,7 @@ def steps(
         without = tuple(member for member in group if member.id != name)
         if not without:
             raise UsageError.of("a group of one member has nobody to take over while it restarts", got=name)
-        found += [Step(f"stop {name}", without), Step(f"start {name}", group, frozenset({name}))]
+        found += [GroupStep(f"stop {name}", without), GroupStep(f"start {name}", group, frozenset({name}))]
     return found
 
 
@@ -125,9 +125,9 @@ class Pauses:
 def carried_out(
     name: str,
     before: Assignment,
-    following: Sequence[Step],
+    following: Sequence[GroupStep],
     lanes: Lanes,
-    timing: Timing,
+    timing: WaitTiming,
     *,
     loads: Mapping[Lane, float] | None = None,
     static_members: bool = False,
@@ -165,7 +165,7 @@ def deciding(name: str, loads: Mapping[Lane, float] | None) -> Assignor:
 
 
 def _waits(
-    kind: Protocol, before: Assignment, after: Assignment, changed: NDArray[np.bool_], timing: Timing
+    kind: Protocol, before: Assignment, after: Assignment, changed: NDArray[np.bool_], timing: WaitTiming
 ) -> tuple[NDArray[np.float64], int, set[str]]:
     """What each lane waits for at one step, the rounds that it takes, and the members that stop for it."""
     wait = np.zeros(after.lanes.total)

@@ -1,7 +1,7 @@
 """What every assignment must keep, whoever made it, and how even and how near to the one before it is.
 
-`broken` names what is wrong. `Evenness` and `moved` are measures: by them assignors are compared. What a change costs
-in pauses: `changes`.
+`broken` names what is wrong. `GroupEvenness` and `moved` are measures: by them assignors are compared. What a change
+costs in pauses: `changes`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def moved(before: Assignment, after: Assignment) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Evenness:
+class GroupEvenness:
     """Lanes of the members with the fewest and the most, and the fullest load over the mean; None without loads."""
 
     fewest: int
@@ -77,7 +77,7 @@ class Evenness:
     max_over_mean: float | None
 
     @classmethod
-    def of(cls, found: Assignment, weights: NDArray[np.float64] | None = None) -> Evenness:
+    def of(cls, found: Assignment, weights: NDArray[np.float64] | None = None) -> GroupEvenness:
         """How even an assignment is; `weights` are loads by the numbers of lanes."""
         counts = found.counts()
         load = carried(found, weights) if weights is not None else None

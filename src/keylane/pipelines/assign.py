@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 
 import numpy as np
 
-from keylane.documents.assign import AssignDocument, AssignorName, ChangeCost, LaneMove, MemberRow
+from keylane.documents.assign import AssignDocument, AssignorCost, AssignorName, LaneMove, MemberRow
 from keylane.errors import UnknownNameError, UsageError
 from keylane.groups.assignors import ASSIGNORS
 from keylane.groups.assignors.by_load import weighed
 from keylane.groups.assignors.cooperative import rounds
-from keylane.groups.changes import PROTOCOLS, Step, Timing, carried_out, deciding, steps
-from keylane.groups.invariants import Evenness, carried, ceiling, moved, moved_lanes
+from keylane.groups.changes import PROTOCOLS, GroupStep, WaitTiming, carried_out, deciding, steps
+from keylane.groups.invariants import GroupEvenness, carried, ceiling, moved, moved_lanes
 from keylane.groups.model import FREE, Assignment, Lanes, Member, check_members
 from keylane.numbers import agree, count, plural, times
 from keylane.pipelines.assign_files import GivenGroup, described, group_in, lanes_of, loads_in, members_of, previous_in
@@ -48,7 +48,7 @@ class Wanted:
     add: tuple[str, ...] = ()
     bounce: tuple[str, ...] = ()
     rolling: bool = False
-    timing: Timing = field(default_factory=Timing)
+    timing: WaitTiming = field(default_factory=WaitTiming)
     static_members: bool = False
 
 
@@ -194,7 +194,7 @@ def _checked_loads(group: _Group) -> _Group:
     return replace(group, notes=tuple(notes))
 
 
-def _following(group: _Group, wanted: Wanted) -> list[Step]:
+def _following(group: _Group, wanted: Wanted) -> list[GroupStep]:
     """The steps that were asked for; before them, what has changed since the assignment before."""
     there = {member.id for member in group.members}
     gone = set() if group.previous is None else set(group.previous.members) - there
@@ -203,9 +203,9 @@ def _following(group: _Group, wanted: Wanted) -> list[Step]:
     made = steps(group.members, remove=remove, add=add, bounce=wanted.bounce, rolling=wanted.rolling)
     settled = group.previous is None or (there == set(group.previous.members) and (group.previous.owners != FREE).all())
     if group.previous is not None and not made:
-        return [Step("assign", group.members)]
+        return [GroupStep("assign", group.members)]
     first_covers = len(made) and not made[0].returning and not made[0].what.startswith("stop ")
-    return made if settled or first_covers else [Step("assign", group.members), *made]
+    return made if settled or first_covers else [GroupStep("assign", group.members), *made]
 
 
 def _document(group: _Group, chosen: str | None, wanted: Wanted) -> AssignDocument:
@@ -248,14 +248,14 @@ def _listed(found: Assignment, group: _Group) -> dict[str, list[Lane]]:
     return {name: lists[name] for name in dict.fromkeys((*given, *found.members))}
 
 
-def _before(group: _Group, name: str, following: Sequence[Step]) -> Assignment | None:
+def _before(group: _Group, name: str, following: Sequence[GroupStep]) -> Assignment | None:
     """The assignment that was given; for a change without one, what this assignor makes of the group."""
     if group.previous is not None or not following:
         return group.previous
     return deciding(name, group.loads)(group.members, group.lanes, None)
 
 
-def _done(name: str, group: _Group, following: Sequence[Step], wanted: Wanted) -> Pauses:
+def _done(name: str, group: _Group, following: Sequence[GroupStep], wanted: Wanted) -> Pauses:
     before = _before(group, name, following) or deciding(name, group.loads)(group.members, group.lanes, None)
     static = wanted.static_members or all(member.instance for member in group.members)
     timing = wanted.timing
@@ -306,9 +306,9 @@ def _moves(before: Assignment | None, after: Assignment) -> list[LaneMove]:
     return found
 
 
-def _cost(name: AssignorName, done: Pauses, weights: NDArray[np.float64] | None) -> ChangeCost:
-    after, even = done.after, Evenness.of(done.after, weights)
-    return ChangeCost(
+def _cost(name: AssignorName, done: Pauses, weights: NDArray[np.float64] | None) -> AssignorCost:
+    after, even = done.after, GroupEvenness.of(done.after, weights)
+    return AssignorCost(
         assignor=name,
         protocol=PROTOCOLS[name],
         moved=moved(done.before, after),

@@ -18,7 +18,7 @@ from keylane.report.svg_charts import drawing, mark, text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from keylane.documents.assign import AssignDocument, ChangeCost
+    from keylane.documents.assign import AssignDocument, AssignorCost
 
 #: Pixels of a chart that has a row to itself.
 WHOLE: Final = 1160
@@ -76,7 +76,7 @@ def _top(document: AssignDocument) -> Markup:
     )
 
 
-def _stopped(cost: ChangeCost) -> Markup:
+def _stopped(cost: AssignorCost) -> Markup:
     how = "stop reading all of their lanes" if cost.protocol == "eager" else "give up lanes, and go on with the others"
     return fact("Disturbed", plural(cost.stopped, "member"), how)
 
@@ -98,13 +98,20 @@ def _members(document: AssignDocument) -> Markup:
     listed = stacked(heads, rows, "Members")
     more = more_rows(len(document.members), "members")
     details = tag("details", tag("summary", "The members as a table"), listed, more)
-    return section("members", intro_of("members"), drawn, details)
+    intro = intro_of("members", "intro" if _by_lane(document) else "many")
+    return section("members", intro, drawn, details)
+
+
+def _by_lane(document: AssignDocument) -> bool:
+    """Whether every lane is drawn; otherwise members are bars."""
+    everyone = [*document.members, *_gone(document)]
+    return len(everyone) <= MOST_DRAWN and sum(row.lanes + row.lost for row in everyone) <= MOST_CELLS
 
 
 def members_drawing(document: AssignDocument, width: int = WHOLE) -> Markup:
     """A row for each member: its lanes as squares, what it gained filled, what it lost hollow; or bars, for many."""
     everyone = [*document.members, *_gone(document)]
-    by_lane = len(everyone) <= MOST_DRAWN and sum(row.lanes + row.lost for row in everyone) <= MOST_CELLS
+    by_lane = _by_lane(document)
     rows = everyone if by_lane else sorted(everyone, key=lambda row: -(row.gained + row.lost))[:MOST_DRAWN]
     left = 12 + min(_NAME, max(len(_short(row.member)) for row in rows) * 7.5 + 10)
     most = max((row.lanes + row.lost for row in rows), default=1) or 1
@@ -198,21 +205,12 @@ def _bar(row: MemberRow, left: float, y: float, step: float) -> Markup:
 
 
 def _compared(document: AssignDocument) -> Markup | None:
-    rows: Sequence[ChangeCost] = document.compared or ([document.cost] if document.steps else [])
+    rows: Sequence[AssignorCost] = document.compared or ([document.cost] if document.steps else [])
     if not rows:
         return None
-    heads = {
-        "Assignor": "",
-        "Protocol": "",
-        "Lanes moved": "n",
-        "Members stopped": "n",
-        "Lanes paused": "n",
-        "Longest pause": "n",
-        "Lanes each": "n",
-        "Fullest": "n",
-        "Idle": "n",
-        "Unread": "n",
-    }
+    known = any(row.max_over_mean is not None for row in rows)
+    numbers = ("Lanes moved", "Members disturbed", "Lanes paused", "Longest pause", "Lanes each", "Idle", "Unread")
+    heads = {"Assignor": "", "Protocol": "", **dict.fromkeys(numbers, "n"), **({"Fullest": "n"} if known else {})}
     made = [
         (
             row.assignor,
@@ -222,9 +220,9 @@ def _compared(document: AssignDocument) -> Markup | None:
             count(row.lanes_paused),
             duration(row.longest_pause) if row.longest_pause else "0",
             count(row.most) if row.fewest == row.most else f"{count(row.fewest)} to {count(row.most)}",
-            "" if row.max_over_mean is None else times(row.max_over_mean),
             count(row.idle),
             count(row.unowned),
+            *(["" if row.max_over_mean is None else times(row.max_over_mean)] if known else []),
         )
         for row in rows
     ]

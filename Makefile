@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # What goes into requirements.lock.
-LOCK_EXTRAS := spark kafka avro kinesis geo
+LOCK_EXTRAS := spark kafka avro kinesis geo zookeeper
 # The build backend, and what it needs for an editable install: both are used from .venv, without isolation.
 LOCK_BUILD := hatchling editables
 

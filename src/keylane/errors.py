@@ -25,6 +25,7 @@ __all__ = [
     "CountError",
     "DataError",
     "DeliveryError",
+    "FencedError",
     "JarError",
     "KeylaneError",
     "LaneCountError",
@@ -233,3 +234,7 @@ class DeliveryError(KeylaneError, OSError):
 
 class BrokerError(KeylaneError, ConnectionError):
     """A broker that does not start, does not answer, or is not ours to touch."""
+
+
+class FencedError(BrokerError):
+    """An owner whose lanes another has taken: what it wrote last was refused."""

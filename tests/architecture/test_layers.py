@@ -45,7 +45,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 DOORS = ("", "__main__")
 
 ARRAYS = {"numpy", "pyarrow"}
-SDKS = {"confluent_kafka", "fastavro", "kafka", "aiokafka", "boto3", "botocore", "google"}
+SDKS = {"kazoo", "confluent_kafka", "fastavro", "kafka", "aiokafka", "boto3", "botocore", "google"}
 LIBRARIES: dict[str, set[str]] = {
     "contract": {"pydantic", "pydantic_core", "yaml"},
     "documents": {"pydantic", "pydantic_core"},

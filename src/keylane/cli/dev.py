@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keylane.systems.broker import Cluster
     from keylane.systems.jars import Jar, Kit
 
-KIT_NAMES = ("connector", "broker", "tools", "geo")
+KIT_NAMES = ("connector", "broker", "tools", "geo", "zookeeper")
 _folder = click.option(
     "--dir", "folder", metavar="DIR", type=click.Path(), help="Its folder; default: in the user's cache."
 )
@@ -215,8 +215,8 @@ def _tls(cluster: Cluster) -> DevTls:
 def jars(kit: Any, folder: str | None, output: str) -> tuple[Result, str]:
     """Fetch the jars of KIT, each pinned by version and SHA-256; those that are there and whole are not fetched again.
 
-    KIT is connector (Spark's Kafka connector, the default), broker (Kafka itself), tools (its command-line tools) or
-    geo (H3 for Java, with which Spark finds cells twice as fast).
+    KIT is connector (Spark's Kafka connector, the default), broker (Kafka itself), tools (its command-line tools),
+    geo (H3 for Java, with which Spark finds cells twice as fast) or zookeeper (a server, to try leases with).
     For a site without a network: fetch with --to, carry the folder there, and give it as --spark-jars.
 
     \b

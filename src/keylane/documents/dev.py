@@ -93,7 +93,7 @@ class DevJarsDocument(Document):
     model_config = ConfigDict(title="keylane dev jars -o json")
 
     schema_: Literal["keylane.dev-jars/1"] = "keylane.dev-jars/1"
-    kit: Literal["connector", "broker", "tools", "geo"]
+    kit: Literal["connector", "broker", "tools", "geo", "zookeeper"]
     folder: PathText
     jars: list[PinnedJar] = Field(min_length=1)
 

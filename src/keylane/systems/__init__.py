@@ -15,6 +15,9 @@
     checkpoint  what Spark has written down of a query, forced and compared
     resharding  a plan of splits and merges, carried out call by call
     profiles    a profile on disk
+    snapshots   the state of lanes on disk, whole or not there
+    health      how a running service is, over HTTP on loopback
+    leases      who holds which instance id: in one SQLite file, or in ZooKeeper
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
     atomic      atomic writes, locks, and which process a pid is
     broker      a real Kafka on this machine, for development and tests

@@ -78,6 +78,11 @@ def write_json(path: Path, document: Any) -> None:
     _replace(path, json.dumps(document, ensure_ascii=False, separators=(",", ":")))
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    """The same for bytes."""
+    _replace(path, data)
+
+
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write a file for a person, whole or not at all; what is no file, as a pipe or a terminal, just gets the text.
 
@@ -89,14 +94,14 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
         _replace(path.resolve(), text, private=private)
 
 
-def _replace(path: Path, text: str, *, private: bool = False) -> None:
+def _replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
     waiting = path.with_name(f".{path.name}.new")
     try:
         if private:
             waiting.unlink(missing_ok=True)
             waiting.touch(mode=0o600)
-        with waiting.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with waiting.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         waiting.replace(path)

@@ -7,6 +7,7 @@ taken from a folder that the user names (`--spark-jars`). They come in kits:
     broker      Kafka as a server, for `keylane dev kafka` and the tests
     tools       the broker's jars and Kafka's own command-line tools, for the benchmarks
     geo         H3 for Java, one jar: with it cells are computed inside Spark's own tasks
+    zookeeper   ZooKeeper as a server, for the tests of leases
 
 Who uses them: `connector_settings` gives a Spark session the connector; `broker` starts Kafka; `has_geo` is called
 before cells are computed on Spark.
@@ -132,7 +133,7 @@ def _ivy() -> Path:
     return next((Path(spec.origin).parent / "jars").glob("ivy-*.jar"))
 
 
-Kit: TypeAlias = Literal["connector", "broker", "tools", "geo"]
+Kit: TypeAlias = Literal["connector", "broker", "tools", "geo", "zookeeper"]
 
 KITS: Final[tuple[Kit, ...]] = get_args(Kit)
 CONNECTOR: Final = "spark-sql-kafka-0-10_2.13"

@@ -205,13 +205,14 @@ def running(
     tls: bool = False,
     heap: str = HEAP,
     extra: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> Iterator[Cluster]:
     """A cluster of this process, in its own folder or a temporary one. It ends with the process, also if killed."""
     with tempfile.TemporaryDirectory(prefix="keylane-kafka-", ignore_cleanup_errors=True) as temporary:
         own = folder or Path(temporary)
         with _watched(own):
             try:
-                yield up(own, brokers, tls=tls, heap=heap, extra=extra)[0]
+                yield up(own, brokers, tls=tls, heap=heap, extra=extra, port=port)[0]
             finally:
                 down(own)
 

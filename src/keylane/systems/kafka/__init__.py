@@ -12,11 +12,13 @@
     state      what a route into Kafka has written down
     progress   how far it has come, kept in the cluster
     producers  a contract in confluent-kafka and kafka-python
+    owner      a consumer that owns its lanes for life, with snapshots; owner_writers: what it writes, behind a fence
+    owner_epochs  the headers that say which owner wrote a record, and the filter of readers
     load       a producer and a consumer group that measure themselves, for `demo lesson`
     reassign   what brokers carry, and moving it
     group      a live consumer group, read; group_assignor: keylane's assignors inside one
 
-The public names are those of `producers`.
+The public names are those of `producers`, and what an owner of lanes is made of.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keylane.systems.kafka.access import kafka_access
+    from keylane.systems.kafka.owner import InputRecord, JsonStep, LaneOwner, LaneStep, OutputRecord, OwnerPlan
+    from keylane.systems.kafka.owner_epochs import EpochFilter
     from keylane.systems.kafka.producers import (
         PRODUCER_SETTINGS,
         KafkaPythonProducer,
@@ -37,16 +42,30 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRODUCER_SETTINGS",
+    "EpochFilter",
+    "InputRecord",
+    "JsonStep",
     "KafkaPythonProducer",
     "KeyedProducer",
+    "LaneOwner",
     "LanePartitioner",
+    "LaneStep",
+    "OutputRecord",
+    "OwnerPlan",
+    "kafka_access",
     "kafka_python_partitioner",
     "kafka_python_settings",
     "producer_settings",
 ]
 
+_HOME = {
+    "EpochFilter": "owner_epochs",
+    "kafka_access": "access",
+    **dict.fromkeys(("InputRecord", "JsonStep", "LaneOwner", "OutputRecord", "OwnerPlan", "LaneStep"), "owner"),
+}
+
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("keylane.systems.kafka.producers"), name)
+    return getattr(import_module(f"keylane.systems.kafka.{_HOME.get(name, 'producers')}"), name)

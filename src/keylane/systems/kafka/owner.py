@@ -1,0 +1,435 @@
+"""A consumer that owns its lanes for life: it takes an id, restores the state of its lanes, and goes on where it stood.
+
+    step = Balances()                                     # a LaneStep: state and record -> state and output records
+    with open_leases("leases.db", "balances", instances=3) as store:
+        owner = LaneOwner(OwnerPlan(kafka_access("localhost:9092"), "balances", "payments", "balances"), step, store)
+        owner.run_until_signalled()
+
+Lanes are assigned by hand from the id, so there is no rebalance: who comes or goes moves nothing of the others. What an
+owner goes through:
+
+    waiting     a spare, until an id is free
+    fencing     whatever a former owner of the id writes from now on is refused (`owner_writers`)
+    restoring   the newest snapshot of each lane, and where the lane stands by what was written
+    serving     records are applied to the state of their lane, what comes out is written, then the position is. Records
+                between the snapshot and that position are applied again, and nothing is written for them
+    stopping    after SIGTERM: a last snapshot, and the id is given back, so that a spare goes on without a replay
+
+A step has to be deterministic: the state of a lane is what its records make of an empty one, in their order. Then any
+snapshot is as good as a replay. Where the records that a state needs are gone from the topic, the owner ends with an
+error instead of going on with half a state.
+
+The lease, its epoch and why the fence is what counts: `keylane.groups.ownership`. A reader of what owners write in
+`headers` mode: `owner_epochs`. How to run it: docs/how-to/keep-state.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from abc import ABC, abstractmethod
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
+from uuid import uuid4
+
+from keylane.errors import BrokerError, DataError, FencedError, MissingExtraError, UsageError
+from keylane.groups.ownership import Terms, claim_of, lanes_of
+from keylane.systems.health import serving_health
+from keylane.systems.kafka.cluster import is_permanent, open_cluster
+from keylane.systems.kafka.owner_epochs import owner_headers
+from keylane.systems.kafka.owner_writers import WRITERS, Duty, OwnerFence, Produced
+from keylane.systems.leases.group import check_group
+from keylane.systems.leases.keeper import LeaseKeeper
+from keylane.systems.snapshots import Snapshot, Snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from keylane.groups.ownership import Lease, LeaseStore
+    from keylane.systems.kafka.access import KafkaAccess
+    from keylane.systems.kafka.owner_epochs import Headers
+    from keylane.systems.kafka.owner_writers import OwnerWriter
+
+__all__ = ["InputRecord", "JsonStep", "LaneOwner", "LaneStep", "OutputRecord", "OwnerPlan", "Phase"]
+
+S = TypeVar("S")
+Phase: TypeAlias = Literal["starting", "waiting", "fencing", "restoring", "serving", "stopping", "stopped"]
+#: How long records are waited for before the loop looks around.
+TURN_SECONDS: Final = 0.1
+#: Not well: the loop has not come around for so many seconds.
+SILENT_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class InputRecord:
+    """A record of a lane."""
+
+    topic: str
+    lane: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRecord:
+    """A record to write. Without a lane it goes to the partition of the output with the number of its source lane."""
+
+    key: bytes | None
+    value: bytes | None
+    lane: int | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class LaneStep(ABC, Generic[S]):
+    """What a service does with the records of a lane. It has to be deterministic, and a lane's state is its own."""
+
+    @abstractmethod
+    def new(self) -> S:
+        """The state of a lane without records."""
+
+    @abstractmethod
+    def apply(self, state: S, record: InputRecord) -> Iterable[OutputRecord]:
+        """Change the state by a record, and return what is to be written."""
+
+    @abstractmethod
+    def dump(self, state: S) -> bytes:
+        """The state as a snapshot keeps it."""
+
+    @abstractmethod
+    def load(self, data: bytes) -> S:
+        """The inverse of `dump`."""
+
+
+class JsonStep(LaneStep[dict[str, Any]]):
+    """A step whose state is a JSON object."""
+
+    def new(self) -> dict[str, Any]:
+        """An empty object."""
+        return {}
+
+    def dump(self, state: dict[str, Any]) -> bytes:
+        """As text, whole numbers of any size included."""
+        return json.dumps(state, separators=(",", ":")).encode()
+
+    def load(self, data: bytes) -> dict[str, Any]:
+        """From text."""
+        loaded: dict[str, Any] = json.loads(data)
+        return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerPlan:
+    """Where an owner reads, writes and keeps its snapshots, and how.
+
+    `instance` is the id that it wants, or None for whichever is free. `fence`: see `owner_writers`. `batch` records at
+    most are applied at a time, and a snapshot is taken when the last is `snapshot_seconds` old.
+    """
+
+    access: KafkaAccess
+    group: str
+    topic: str
+    output: str
+    folder: Path = field(default_factory=lambda: Path("snapshots"))
+    terms: Terms = field(default_factory=Terms)
+    instance: int | None = None
+    fence: OwnerFence = "transactions"
+    batch: int = 1000
+    snapshot_seconds: float = 30.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        check_group(self.group, 1)
+        if self.fence not in WRITERS:
+            raise UsageError.of("no such fence", got=self.fence, allowed=", ".join(WRITERS))
+        if self.batch < 1 or self.snapshot_seconds < 0:
+            raise UsageError.of("not a plan of an owner", got=self, allowed="batch >= 1, snapshot_seconds >= 0")
+
+
+@dataclass(slots=True)
+class _Holding(Generic[S]):
+    """The lanes of a lease in memory: their states, and behind which records these stand."""
+
+    lease: Lease
+    lanes: tuple[int, ...]
+    states: dict[int, S] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+    #: Up to here everything was written: what is applied again writes nothing.
+    written: dict[int, int] = field(default_factory=dict)
+    #: What was applied and not written yet, and the positions behind it.
+    pending: tuple[list[Produced], dict[int, int]] | None = None
+    kept: dict[int, int] = field(default_factory=dict)
+    kept_at: float = 0.0
+
+
+class LaneOwner(Generic[S]):
+    """An owner of lanes, or a spare. `run` works until `stop` is called, by a signal or by another thread."""
+
+    def __init__(
+        self,
+        plan: OwnerPlan,
+        step: LaneStep[S],
+        store: LeaseStore,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str, dict[str, Any]], None] | None = None,
+    ) -> None:
+        self._plan, self._step, self._store, self._clock = plan, step, store, clock
+        self._tell = tell or (lambda _what, _about: None)
+        self._stop, self._snapshots = Event(), Snapshots(plan.folder)
+        # No two processes have one name, so that a lease is never taken for one's own by mistake.
+        self.name = f"{plan.name or socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
+        self._phase: Phase = "starting"
+        self._holding: _Holding[S] | None = None
+        self._counts = dict.fromkeys(("applied", "replayed", "written", "snapshots", "fenced", "interrupted"), 0)
+        self._around, self._lanes = clock(), 0
+        self._silence: Callable[[], str] = lambda: ""
+
+    def stop(self) -> None:
+        """Finish the batch, take a snapshot, give the id back, and return from `run`."""
+        self._stop.set()
+
+    def run_until_signalled(self, health_port: int | None = None) -> None:
+        """Run until SIGTERM or SIGINT, with a health endpoint where a port is given. For the main thread."""
+        for what in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(what, lambda *_: self.stop())
+        if health_port is None:
+            self.run()
+            return
+        with serving_health(self.health, health_port) as port:
+            self._tell("health", {"port": port})
+            self.run()
+
+    def health(self) -> tuple[bool, dict[str, Any]]:
+        """Whether the loop comes around, and what it does: for `keylane.systems.health`."""
+        holding, idle = self._holding, self._clock() - self._around
+        shown: dict[str, Any] = {
+            "name": self.name,
+            "group": self._plan.group,
+            "phase": self._phase,
+            "instance": holding.lease.instance if holding else None,
+            "epoch": holding.lease.epoch if holding else None,
+            "positions": {str(lane): at for lane, at in sorted(holding.positions.items())} if holding else {},
+            "seconds_since_turn": round(idle, 3),
+            "store_silence": self._silence(),
+            **self._counts,
+        }
+        return idle < SILENT_SECONDS and self._phase != "stopped", shown
+
+    def run(self) -> None:
+        """Take an id and serve its lanes, again and again, until `stop`. An error ends it; the id is given back."""
+        plan, output_lanes = self._plan, self._lanes_of(self._plan.output)
+        self._lanes = self._lanes_of(plan.topic)
+        claim = claim_of(self.name, self._store.instances, plan.terms, plan.instance)
+        try:
+            with self._consumer() as consumer, LeaseKeeper(self._store, claim, self._clock) as keeper:
+                self._silence = lambda: keeper.silence
+                while not self._stop.is_set():
+                    self._turn("waiting")
+                    lease = keeper.lease()
+                    if lease is None:
+                        keeper.wait(TURN_SECONDS)
+                    else:
+                        self._own(lease, keeper, consumer, output_lanes)
+                self._phase = "stopping"
+        finally:
+            self._phase = "stopped"
+
+    def _own(self, lease: Lease, keeper: LeaseKeeper, consumer: Any, output_lanes: int) -> None:
+        """Serve under a lease until it is lost. An interruption leaves states in memory; the fence is put up anew."""
+        plan = self._plan
+        with suppress(BrokerError):
+            # More of them than before, perhaps; where nobody answers, as many as there were.
+            self._lanes = self._lanes_of(plan.topic)
+        lanes = tuple(lanes_of(lease.instance, self._store.instances, self._lanes))
+        self._holding = _Holding(lease, lanes, kept_at=self._clock())
+        self._tell("owned", {"instance": lease.instance, "epoch": lease.epoch, "lanes": lanes})
+        duty = Duty(plan.access, plan.group, plan.topic, lanes, plan.output, output_lanes, lease, plan.terms.ttl)
+        while not keeper.has_lost(lease) and not self._stop.is_set():
+            self._turn("waiting")
+            if not keeper.holds(lease):
+                keeper.wait(TURN_SECONDS)
+                continue
+            writer = WRITERS[plan.fence](duty)
+            try:
+                self._serve(self._holding, writer, keeper, consumer)
+            except BrokerError as error:
+                self._counts["fenced" if isinstance(error, FencedError) else "interrupted"] += 1
+                self._tell("fenced" if isinstance(error, FencedError) else "interrupted", {"why": str(error)})
+                keeper.wait(TURN_SECONDS)
+            finally:
+                consumer.unassign()
+                writer.close()
+        if not self._stop.is_set():
+            self._tell("lost", {"instance": lease.instance, "epoch": lease.epoch})
+        self._holding = None
+
+    def _serve(self, holding: _Holding[S], writer: OwnerWriter, keeper: LeaseKeeper, consumer: Any) -> None:
+        self._turn("fencing")
+        writer.begin()
+        # Only now: whoever took the id in between has begun behind this fence, and would be fenced by it.
+        if not keeper.verify(holding.lease):
+            return
+        self._turn("restoring")
+        self._restore(holding, writer.positions(consumer), keeper)
+        self._check_kept_by_topic(holding, consumer)
+        self._assign(holding, consumer)
+        if holding.pending is not None:
+            self._write(holding, writer, consumer)
+        self._tell("serving", {"instance": holding.lease.instance, "epoch": holding.lease.epoch})
+        while not self._stop.is_set() and keeper.holds(holding.lease):
+            self._turn("serving")
+            messages = consumer.consume(self._plan.batch, TURN_SECONDS)
+            if messages and keeper.holds(holding.lease):
+                self._apply(holding, messages)
+                self._write(holding, writer, consumer)
+            elif messages:
+                break
+            if self._clock() - holding.kept_at >= self._plan.snapshot_seconds:
+                self._keep(holding)
+        if self._stop.is_set() and holding.pending is None:
+            self._turn("stopping")
+            self._keep(holding)
+
+    def _restore(self, holding: _Holding[S], written: dict[int, int], keeper: LeaseKeeper) -> None:
+        """States from snapshots, unless they are in memory; and which records were written already."""
+        holding.written = written
+        if holding.pending is not None and all(written.get(lane, -1) >= at for lane, at in holding.pending[1].items()):
+            # The last transaction took effect, though nobody said so.
+            holding.pending = None
+        for lane in holding.lanes:
+            if lane in holding.states:
+                continue
+            keeper.lease()
+            self._around = self._clock()
+            found, problems = self._snapshots.newest(self._plan.topic, lane)
+            for problem in problems:
+                self._tell("damaged", {"lane": lane, "why": problem})
+            holding.states[lane] = self._step.load(found.state) if found else self._step.new()
+            holding.positions[lane] = holding.kept[lane] = found.position if found else 0
+            if found is None:
+                del holding.kept[lane]
+
+    def _check_kept_by_topic(self, holding: _Holding[S], consumer: Any) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        for lane, position in holding.positions.items():
+            try:
+                low, high = consumer.get_watermark_offsets(
+                    TopicPartition(self._plan.topic, lane), timeout=self._plan.terms.ttl
+                )
+            except KafkaException as error:
+                raise BrokerError.of("no broker answers", got=str(error)) from error
+            if not low <= position <= high:
+                raise DataError.of(
+                    f"the state of lane {lane} of {self._plan.topic!r} cannot be rebuilt: its records are gone",
+                    got=f"a state behind offset {position}",
+                    allowed=f"{low} to {high}",
+                    hint="restore a snapshot of the lane, or keep records for longer than snapshots are apart",
+                )
+
+    def _assign(self, holding: _Holding[S], consumer: Any) -> None:
+        from confluent_kafka import TopicPartition
+
+        consumer.assign([TopicPartition(self._plan.topic, lane, at) for lane, at in holding.positions.items()])
+
+    def _apply(self, holding: _Holding[S], messages: list[Any]) -> None:
+        """Apply records to states. From here on until they are written what comes out is `pending`."""
+        made: list[Produced] = []
+        positions: dict[int, int] = {}
+        for message in messages:
+            if message.error() is not None:
+                _check_error(message.error(), self._plan.topic)
+                continue
+            record = _input(message)
+            if record.offset < holding.positions[record.lane]:
+                continue
+            outputs = self._step.apply(holding.states[record.lane], record)
+            holding.positions[record.lane] = record.offset + 1
+            if record.offset < holding.written.get(record.lane, 0):
+                self._counts["replayed"] += 1
+                continue
+            positions[record.lane] = record.offset + 1
+            self._counts["applied"] += 1
+            own = owner_headers(record.topic, record.lane, record.offset, holding.lease.epoch)
+            made += [_produced(output, record.lane, own) for output in outputs]
+        holding.pending = (made, positions) if positions else None
+
+    def _write(self, holding: _Holding[S], writer: OwnerWriter, consumer: Any) -> None:
+        if holding.pending is None:
+            return
+        records, positions = holding.pending
+        writer.write(records, positions, consumer)
+        self._counts["written"] += len(records)
+        holding.written.update(positions)
+        holding.pending = None
+
+    def _keep(self, holding: _Holding[S]) -> None:
+        """A snapshot of every lane that has changed since the last one."""
+        for lane, position in holding.positions.items():
+            if holding.kept.get(lane) != position:
+                state = self._step.dump(holding.states[lane])
+                self._snapshots.write(Snapshot(self._plan.topic, lane, holding.lease.epoch, position, state))
+                holding.kept[lane] = position
+                self._counts["snapshots"] += 1
+                self._around = self._clock()
+        holding.kept_at = self._clock()
+
+    def _turn(self, phase: Phase) -> None:
+        self._phase, self._around = phase, self._clock()
+
+    def _lanes_of(self, topic: str) -> int:
+        with open_cluster(self._plan.access) as cluster:
+            return cluster.lanes([topic])[topic]
+
+    @contextmanager
+    def _consumer(self) -> Iterator[Any]:
+        try:
+            from confluent_kafka import Consumer
+        except ImportError:
+            raise MissingExtraError.named("kafka", "confluent-kafka") from None
+        own = {
+            "group.id": self._plan.group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 50,
+        }
+        consumer = Consumer(self._plan.access.librdkafka(**own, error_cb=lambda _error: None))
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+
+def _input(message: Any) -> InputRecord:
+    return InputRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        message.key(),
+        message.value(),
+        list(message.headers() or ()),
+        message.timestamp()[1],
+    )
+
+
+def _produced(output: OutputRecord, lane: int, own: Headers) -> Produced:
+    return Produced(lane if output.lane is None else output.lane, output.key, output.value, [*output.headers, *own])
+
+
+def _check_error(error: Any, topic: str) -> None:
+    """Errors of a consumer pass, except for those that never will."""
+    if error.name() == "_AUTO_OFFSET_RESET":
+        raise DataError.of(f"records of {topic!r} are gone that were not read yet", got=error.str())
+    if is_permanent(error):
+        raise DataError.of(f"{topic!r} cannot be read", got=error.str())

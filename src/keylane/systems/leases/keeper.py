@@ -1,0 +1,140 @@
+"""The claim of an instance on an id, kept up by a thread: it asks, renews and waits, while the instance works.
+
+A thread of its own, because a batch may take longer than a lease. It renews only while the work makes progress: a loop
+that is stuck for too long loses its id to a spare, instead of holding it for ever.
+
+When to ask and what an answer means: `keylane.groups.ownership.Claim`. The loop that works:
+`keylane.systems.kafka.owner`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from threading import Condition, Lock, Thread
+from typing import TYPE_CHECKING, Final, Self
+
+from keylane.errors import BrokerError, KeylaneError, TargetError
+from keylane.groups.ownership import Release, Renew
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from keylane.groups.ownership import Claim, Lease, LeaseRequest, LeaseStore
+
+#: A loop that has shown no progress for so many seconds, or times to live, whichever is longer, is stuck.
+STUCK_SECONDS: Final = 60.0
+STUCK_LEASES: Final = 3.0
+#: How long the thread sleeps at most: a clock that jumps is noticed so soon.
+_NAP: Final = 0.2
+
+
+class LeaseKeeper:
+    """Keeps a claim up between `with` and its end, where the lease is released. Any thread may call its methods."""
+
+    def __init__(self, store: LeaseStore, claim: Claim, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._claim, self._clock = store, claim, clock
+        self._changed, self._asking = Condition(), Lock()
+        self._stopped = False
+        self._failure: KeylaneError | None = None
+        self._progress = clock()
+        #: Why the store did not answer the last time; empty where it did.
+        self.silence = ""
+        self._thread = Thread(target=self._keep, name="keylane-lease", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self._thread.join()
+        self.release()
+
+    def lease(self) -> Lease | None:
+        """The lease that is held now by this instance's own view. A claim that cannot be kept up at all is an error."""
+        self._progress = self._clock()
+        if self._failure is not None:
+            raise self._failure
+        with self._changed:
+            return self._claim.lease if self._claim.holds(self._clock()) else None
+
+    def holds(self, lease: Lease) -> bool:
+        """Whether this lease is held now, by this instance's own view."""
+        held = self.lease()
+        return held is not None and held.epoch == lease.epoch
+
+    def has_lost(self, lease: Lease) -> bool:
+        """Whether the store has refused to renew this lease. One that ran out by the own view may still be renewed."""
+        with self._changed:
+            return self._claim.lease is None or self._claim.lease.epoch != lease.epoch
+
+    def idle_seconds(self) -> float:
+        """How long ago the loop last asked for its lease."""
+        return self._clock() - self._progress
+
+    def wait(self, seconds: float) -> None:
+        """Return when the claim has changed, or after some time."""
+        with self._changed:
+            self._changed.wait(seconds)
+
+    def verify(self, lease: Lease) -> bool:
+        """Ask the store now whether the lease is still held; False also where it does not answer.
+
+        What was done before this call was done under the lease: no other owner has begun before it.
+        """
+        if self.has_lost(lease):
+            return False
+        self._ask(Renew(lease))
+        return not self.silence and self.holds(lease)
+
+    def release(self) -> None:
+        """Give the lease back, if there is one: a spare takes it at once. Without an answer it runs out by itself."""
+        with self._changed:
+            held = self._claim.lease
+            self._claim = replace(self._claim, lease=None, until=0.0, again=self._clock() + self._claim.terms.every)
+            self._changed.notify_all()
+        if held is None:
+            return
+        with self._asking:
+            try:
+                self._store.answer(Release(held))
+            except (BrokerError, TargetError) as error:
+                self.silence = str(error)
+
+    def _keep(self) -> None:
+        while True:
+            with self._changed:
+                if self._stopped or self._failure is not None:
+                    return
+                now = self._clock()
+                stuck = self._claim.lease is not None and self.idle_seconds() > max(
+                    STUCK_SECONDS, STUCK_LEASES * self._claim.terms.ttl
+                )
+                request = None if stuck else self._claim.request(now)
+                if request is None:
+                    self._changed.wait(min(_NAP, max(0.01, self._claim.again - now)))
+                    continue
+            self._ask(request)
+
+    def _ask(self, request: LeaseRequest) -> None:
+        """One request at a time: a store compares what it sets with what it has."""
+        with self._asking:
+            sent = self._clock()
+            answer: Lease | None = None
+            try:
+                answer, self.silence = self._store.answer(request), ""
+            except (BrokerError, TargetError) as error:
+                self.silence = str(error)
+            except KeylaneError as error:
+                self._failure, self.silence = error, str(error)
+            with self._changed:
+                now = self._clock()
+                claim = self._claim
+                self._claim = (
+                    claim.unanswered(sent, now) if self.silence else claim.answered(request, sent, answer, now)
+                )
+                self._changed.notify_all()

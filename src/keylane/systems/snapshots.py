@@ -1,0 +1,109 @@
+"""Snapshots of the state of lanes: one file for each lane, epoch and position, whole or not there.
+
+    FOLDER/TOPIC-LANE/EPOCH-POSITION.snapshot     a line of JSON about it, then the state as its step has written it
+
+A snapshot is written under another name, forced to the disk and renamed. No owner ever writes over another's: the
+epoch is part of the name, and the newest epoch is read first, so that a former owner that wakes up cannot put an old
+state in the place of a newer one. One that does not match its checksum is passed over, for the one before it and a
+longer replay.
+
+Who writes them: `keylane.systems.kafka.owner`. The folder is the machine's own, or one that all machines share; where a
+spare finds none, it rebuilds the state from the beginning of the lane.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from keylane.errors import DataError
+from keylane.systems.atomic import make_folder, write_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+VERSION: Final = "keylane.snapshot/1"
+#: How many of a lane are kept: the newest, and one to fall back on.
+KEPT: Final = 2
+_ENDING: Final = ".snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of a lane when all records before `position` were applied."""
+
+    topic: str
+    lane: int
+    epoch: int
+    position: int
+    state: bytes
+
+    @property
+    def name(self) -> str:
+        """Sorts by epoch, then by position."""
+        return f"{self.epoch:020d}-{self.position:020d}{_ENDING}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """The snapshots of a group in a folder."""
+
+    folder: Path
+
+    def write(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot, and remove those that are older than the newest two."""
+        home = self._home(snapshot.topic, snapshot.lane)
+        if not home.is_dir():
+            make_folder(home)
+        about = {
+            "version": VERSION,
+            "topic": snapshot.topic,
+            "lane": snapshot.lane,
+            "epoch": snapshot.epoch,
+            "position": snapshot.position,
+            "sha256": hashlib.sha256(snapshot.state).hexdigest(),
+        }
+        write_bytes(home / snapshot.name, json.dumps(about).encode() + b"\n" + snapshot.state)
+        for old in self._files(snapshot.topic, snapshot.lane)[KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def newest(self, topic: str, lane: int) -> tuple[Snapshot | None, list[str]]:
+        """The newest snapshot of a lane that is whole, and what is wrong with newer ones."""
+        problems: list[str] = []
+        for found in self._read(topic, lane):
+            if isinstance(found, Snapshot):
+                return found, problems
+            problems.append(found)
+        return None, problems
+
+    def _read(self, topic: str, lane: int) -> Iterator[Snapshot | str]:
+        for path in self._files(topic, lane):
+            try:
+                yield _whole(path.read_bytes(), topic, lane)
+            except (DataError, OSError) as error:
+                yield f"{path}: {error}"
+
+    def _files(self, topic: str, lane: int) -> list[Path]:
+        """Newest first."""
+        return sorted(self._home(topic, lane).glob(f"[0-9]*{_ENDING}"), reverse=True)
+
+    def _home(self, topic: str, lane: int) -> Path:
+        return self.folder / f"{topic}-{lane}"
+
+
+def _whole(content: bytes, topic: str, lane: int) -> Snapshot:
+    line, _, state = content.partition(b"\n")
+    try:
+        about: dict[str, Any] = json.loads(line)
+        found = Snapshot(about["topic"], about["lane"], about["epoch"], about["position"], state)
+        digest, version = about["sha256"], about["version"]
+    except (ValueError, KeyError, TypeError):
+        raise DataError.of("not a snapshot", got=line[:60]) from None
+    if version != VERSION:
+        raise DataError.of("a snapshot of another version of keylane", got=version, allowed=VERSION)
+    if (found.topic, found.lane) != (topic, lane) or hashlib.sha256(state).hexdigest() != digest:
+        raise DataError("the snapshot is damaged")
+    return found

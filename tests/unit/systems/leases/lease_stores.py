@@ -1,0 +1,32 @@
+"""What every store of leases has to do, whichever it is: run over two stores of one group, opened apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keylane.groups.ownership import Acquire, Release, Renew
+
+if TYPE_CHECKING:
+    from keylane.groups.ownership import LeaseStore
+
+TTL = 2.0
+
+
+def check_store(one: LeaseStore, other: LeaseStore) -> None:
+    """Two instances of a group with two ids take, renew, release; epochs grow by one for each lease that is given."""
+    first = one.answer(Acquire("a", (0, 1), TTL))
+    assert first is not None
+    assert (first.instance, first.epoch, first.owner) == (0, 1, "a")
+    second = other.answer(Acquire("b", (0, 1), TTL))
+    assert second is not None
+    assert (second.instance, second.epoch) == (1, 2)
+    assert [one.answer(Acquire("c", (k,), TTL)) for k in (1,)] == [None]
+    assert [(held.instance, held.epoch, held.owner) for held in other.read()] == [(0, 1, "a"), (1, 2, "b")]
+    assert one.answer(Renew(first)) is not None
+    assert one.answer(Release(first)) is not None
+    assert one.answer(Renew(first)) is None
+    assert [held.owner for held in one.read()] == ["", "b"]
+    third = other.answer(Acquire("c", (0,), TTL))
+    assert third is not None
+    assert third.epoch == 3
+    assert one.answer(Renew(first)) is None

@@ -1,0 +1,124 @@
+"""The thread that keeps a claim up, over a store in memory that can fall silent. Clocks are real, and leases short."""
+
+from __future__ import annotations
+
+import time
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keylane.errors import BrokerError, UsageError
+from keylane.groups.ownership import Acquire, Lease, LeaseTable, Terms, claim_of
+from keylane.systems.leases import keeper as keeping
+from keylane.systems.leases.keeper import LeaseKeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from keylane.errors import KeylaneError
+    from keylane.groups.ownership import LeaseRequest
+
+TTL = 0.4
+
+
+class InMemory:
+    """A store that raises what it is told to."""
+
+    def __init__(self, instances: int = 1) -> None:
+        self.table, self.instances, self.turn = LeaseTable.of(instances), instances, Lock()
+        self.trouble: KeylaneError | None = None
+        self.asked = 0
+
+    def answer(self, request: LeaseRequest) -> Lease | None:
+        with self.turn:
+            self.asked += 1
+            if self.trouble is not None:
+                raise self.trouble
+            self.table, answer = self.table.answer(request, time.monotonic())
+            return answer
+
+    def read(self) -> tuple[Lease, ...]:
+        return self.table.leases
+
+
+def keeper_of(store: InMemory, name: str = "a") -> LeaseKeeper:
+    return LeaseKeeper(store, claim_of(name, store.instances, Terms(TTL)))
+
+
+def soon(is_true: Callable[[], object]) -> None:
+    until = time.monotonic() + 20
+    while not is_true():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_lease_is_kept_for_longer_than_it_lives_and_given_back_at_the_end() -> None:
+    store = InMemory()
+    with keeper_of(store) as keeper:
+        soon(keeper.lease)
+        lease = keeper.lease()
+        assert lease is not None
+        time.sleep(2.5 * TTL)
+        assert keeper.holds(lease)
+        assert keeper.verify(lease)
+        with keeper_of(store, "b") as spare:
+            time.sleep(TTL)
+            assert spare.lease() is None
+    assert store.table.leases[0].owner == ""
+
+
+def test_a_store_that_falls_silent_ends_the_own_view_and_no_epoch_is_lost_where_nobody_came() -> None:
+    store = InMemory()
+    with keeper_of(store) as keeper:
+        soon(keeper.lease)
+        lease = keeper.lease()
+        assert lease is not None
+        store.trouble = BrokerError("no answer")
+        assert not keeper.verify(lease)
+        soon(lambda: keeper.lease() is None)
+        assert not keeper.has_lost(lease)
+        assert keeper.silence == "no answer"
+        store.table = LeaseTable((Lease(0, lease.epoch, "a", TTL, time.monotonic() + TTL),), lease.epoch)
+        store.trouble = None
+        soon(lambda: keeper.holds(lease))
+
+
+def test_an_id_that_another_has_taken_is_lost_and_waited_for() -> None:
+    store = InMemory()
+    with keeper_of(store) as keeper:
+        soon(keeper.lease)
+        lease = keeper.lease()
+        assert lease is not None
+        with store.turn:
+            store.table, _ = LeaseTable.of(1).answer(Acquire("x", (0,), TTL), 0)
+            store.table, taken = LeaseTable(store.table.leases, 5).answer(Acquire("b", (0,), TTL), time.monotonic())
+        assert taken is not None
+        soon(lambda: keeper.has_lost(lease))
+        soon(keeper.lease)
+        now = keeper.lease()
+        assert now is not None
+        assert now.epoch > taken.epoch
+
+
+def test_a_loop_that_is_stuck_loses_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "STUCK_SECONDS", 0.0)
+    monkeypatch.setattr(keeping, "STUCK_LEASES", 1.0)
+    store = InMemory()
+    with keeper_of(store) as keeper:
+        soon(lambda: store.table.leases[0].owner)
+        soon(lambda: not store.table.leases[0].is_live(time.monotonic()))
+        asked = store.asked
+        time.sleep(TTL)
+        assert store.asked == asked
+        assert keeper.lease() is None
+        soon(keeper.lease)
+
+
+def test_what_will_never_pass_ends_the_loop() -> None:
+    store = InMemory()
+    store.trouble = UsageError("another number of ids")
+    with keeper_of(store) as keeper, pytest.raises(UsageError):  # noqa: PT012  asked until it is there
+        while True:
+            keeper.lease()
+            time.sleep(0.01)

@@ -124,7 +124,7 @@ def on_a_terminal(
         parts,
         at,
         seconds,
-        left_behind(pid, grace or (1.0 if at else 30.0)),
+        left_behind(pid, grace or (1.0 if at else 90.0)),
         ready_at or 0.0,
     )
 

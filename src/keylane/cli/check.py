@@ -120,7 +120,7 @@ def as_result(document: CheckedFindings) -> Result:
     from keylane.documents.check import CheckedContract, ComparedContracts
 
     errors, warnings = (sum(row.severity == kind for row in document.findings) for kind in ("error", "warning"))
-    verdict = f"broken: {numbers.plural(errors, 'error')}, {numbers.plural(warnings, 'warning')}"
+    verdict = f"broken: {_misplaced(document)}{numbers.plural(errors, 'error')}, {numbers.plural(warnings, 'warning')}"
     if document.ok:
         with_warnings = f", with {numbers.plural(warnings, 'warning')}" if warnings else ""
         verdict = f"ok{with_warnings}: {_tried(document)}"
@@ -130,6 +130,17 @@ def as_result(document: CheckedFindings) -> Result:
     cut = any("…" in (row["key"] or "") for one in examples for row in map(as_json, one.rows))
     lines = ["Keys are cut and hashed; --show-keys shows them whole."] if cut else []
     return Result(document, [section, *examples], lines, 0 if document.ok else broken, answer=[verdict])
+
+
+def _misplaced(document: CheckedFindings) -> str:
+    """The answer to what was asked, where records are not where the contract puts them."""
+    from keylane.documents.check import CheckedData
+
+    if not isinstance(document, CheckedData) or not document.data.misplaced:
+        return ""
+    rows, odd = document.data.rows, document.data.misplaced
+    verb = numbers.agree(odd, "is", "are")
+    return f"{numbers.share(odd / rows)} of {numbers.plural(rows, 'row')} {verb} not in their lane; "
 
 
 def _tried(document: CheckedFindings) -> str:

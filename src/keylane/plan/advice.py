@@ -181,6 +181,7 @@ def holding(plan: Plan) -> Holding | None:
     shown = broken or first
     held = max(1, shown.held)
     length = length_of(windows, plan.stream.window_totals, shown.cut, shown.cut + held)
+    timed = windows.kind == "time" and not loaded_at_once(windows)
     return Holding(
         broken is None,
         first.fitted_share,
@@ -188,19 +189,30 @@ def holding(plan: Plan) -> Holding | None:
         shown.held,
         shown.end - shown.cut,
         length,
-        None if broken is None else length,
-        _holding_says(first, length, as_even=broken is None),
+        length if broken is not None and timed else None,
+        _holding_says(first, length, as_even=broken is None, timed=timed),
     )
 
 
-def _holding_says(first: FoldScore, length: str, *, as_even: bool) -> str:
-    """One length of time: of the later part where it is as even, otherwise the shortest that a fit lasted."""
+def _holding_says(first: FoldScore, length: str, *, as_even: bool, timed: bool) -> str:
+    """One length of time: of the later part where it is as even, otherwise the shortest that a fit lasted.
+
+    Where records have no times of use, nobody can be told when to plan again.
+    """
     if as_even:
         return f"It holds: fitted on earlier records, it stayed as even for all of the later ones ({length})."
+    parted = (
+        f"The fullest lane had {numbers.share(first.fitted_share)} of the records that it was fitted on, and "
+        f"{numbers.share(first.share)} of the later ones."
+    )
+    if not timed:
+        return (
+            f"It does not stay as even as fitted: under one cut for no longer than {length}. {parted} Divide the hot "
+            "keys (--sub-key), or plan from records with times (--time) to see how long a plan lasts."
+        )
     return (
         f"Plan again every {length}, or divide the hot keys (--sub-key): under one cut of the time the lanes were as "
-        f"even as fitted for no longer than that. The fullest lane had {numbers.share(first.fitted_share)} of the "
-        f"records that it was fitted on, and {numbers.share(first.share)} of the later ones."
+        f"even as fitted for no longer than that. {parted}"
     )
 
 
@@ -238,6 +250,11 @@ def basis(plan: Plan) -> Basis:
 LOADED_AT_ONCE: Final = timedelta(minutes=2)
 
 
+def loaded_at_once(windows: Windows) -> bool:
+    """Whether the times of records are those of one load."""
+    return timedelta(microseconds=windows.edges[-1] - windows.edges[0]) < LOADED_AT_ONCE
+
+
 def length_of(windows: Windows, records: Sequence[float] | NDArray[np.float64], first: int, last: int) -> str:
     """The windows from one up to another, as people say how long that is; of what was loaded at once, in records.
 
@@ -253,7 +270,7 @@ def length_of(windows: Windows, records: Sequence[float] | NDArray[np.float64], 
     size = windows.edges[last] - windows.edges[first]
     if windows.kind == "position":
         return f"{numbers.count(size)} records"
-    if timedelta(microseconds=windows.edges[-1] - windows.edges[0]) < LOADED_AT_ONCE:
+    if loaded_at_once(windows):
         return numbers.plural(round(sum(records[first:last])), "record")
     return duration(timedelta(microseconds=size))
 

@@ -136,9 +136,13 @@ def _looked_better(plan: Plan) -> list[str]:
     best, stands = tempting(plan), plan.standing
     if best is None or stands is None or not best.folds:
         return []
-    fitted, later = (numbers.share(one) for one in (best.folds[0].fitted_share, best.folds[0].share))
+    today = stands.candidate.shares
+    # The cut that decides is the one under which least was left of what it gained.
+    worst = max(range(len(best.folds)), key=lambda n: best.shares[n] / max(today[n], 1e-9))
+    fitted, later, theirs = map(numbers.share, (best.folds[worst].fitted_share, best.shares[worst], today[worst]))
     looked = f"`{best.strategy}` ({best.title}) looked better: its fullest lane had {fitted} of the records fitted on"
-    return [f"{looked}, but {later} of the later ones; today's had {numbers.share(stands.candidate.fullest_share)}."]
+    cut = " under one cut of the time" if worst else ""
+    return [f"{looked}{cut}, but {later} of the later ones; today's had {theirs} of these."]
 
 
 def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:

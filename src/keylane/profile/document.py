@@ -383,7 +383,8 @@ def keys_verdict(document: ProfileDocument) -> str:
         keys = numbers.count(document.distinct_keys)
         return f"No key is heavy: up to {most} lanes (partitions), none of {keys} keys fills more than one."
     alone = "the heaviest key alone is a hot spot"
-    return f"On more than {most} lanes (partitions) {alone}: it has {share(top)} of {of}."
+    lanes = "lane (partition)" if most == "1" else "lanes (partitions)"
+    return f"On more than {most} {lanes} {alone}: it has {share(top)} of {of}."
 
 
 def profile_notes(document: ProfileDocument) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
     ReadRange       what was asked for
     clipped         offsets of each lane -> those in the range, given what the broker answers for its two times
-    stretches       so many records, spread over the range: some of each lane, at equal distances
+    stretches       so many records, spread over the range: some of each lane, in equal parts
     newest          so many records, the last of each lane: for what looks at rates and needs them without gaps
     stated          what was read of what there was, in words
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 #: Stretches of each lane at most, and of all lanes: each costs a request to the broker.
 EACH: Final = 8
 ALL: Final = 512
+#: The fraction whose multiples are spread evenly between 0 and 1.
+GOLDEN: Final = 0.618034
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,10 @@ def newest(ranges: Offsets, most: int | None) -> list[tuple[int, int]]:
 
 
 def stretches(ranges: Offsets, most: int | None) -> list[Stretch]:
-    """Stretches at equal distances over each lane, its first records and its last among them.
+    """One stretch in each of equal parts of a lane, in each lane at another place of its parts.
 
-    Those of one time stand together, so that a reader of the first few sees all lanes.
+    So old and new records weigh alike: with the same few places in all lanes, a writer that began of late would look
+    larger, or smaller, than it is. Those of one part stand together, so that a reader of the first few sees all lanes.
 
     >>> stretches([(0, 100)], None), stretches([(0, 10), (5, 5)], 40)
     ([Stretch(lane=0, start=0, end=100)], [Stretch(lane=0, start=0, end=10)])
@@ -111,8 +114,8 @@ def stretches(ranges: Offsets, most: int | None) -> list[Stretch]:
         cut = min(pieces, some)
         size = some // cut if cut else 0
         for piece in range(cut):
-            free = end - start - size
-            at = start + (free * piece // (cut - 1) if cut > 1 else free)
+            first, last = (start + (end - start) * edge // cut for edge in (piece, piece + 1))
+            at = first + int((last - first - size) * ((0.5 + lane * GOLDEN) % 1))
             found.append((piece, Stretch(lane, at, at + size)))
     return [one for _, one in sorted(found)]
 

@@ -203,12 +203,17 @@ def test_what_wears_off_is_worth_it_all_the_same_and_one_length_of_time_is_given
     assert advice(plan).answer == "worth-it"
     assert found is not None
     assert (found.as_even, found.held_windows, found.windows) == (False, 1, 4)
-    assert found.held_for == found.plan_again == "1 records"
+    assert (found.held_for, found.plan_again) == ("1 records", None), "nobody plans again after so many records"
     assert re.findall(r"\d+ records", found.says) == ["1 records"]
     assert "hold" not in found.says, "one verdict, and it is the headline's"
+    timed = replace(plan.stream.profile, windows=Windows("time", tuple(86_400_000_000 * n for n in range(17))))
+    daily = holding(replace(plan, stream=replace(plan.stream, profile=timed)))
+    assert daily is not None
+    assert (daily.held_for, daily.plan_again) == ("1 day", "1 day")
+    assert daily.says.startswith("Plan again every 1 day")
     at_once = holding(wearing_off(profile, 0, 8, 4))
     assert at_once is not None
-    assert (at_once.held_windows, at_once.plan_again) == (0, "1 records"), "no less than a window is known"
+    assert (at_once.held_windows, at_once.held_for) == (0, "1 records"), "no less than a window is known"
 
 
 def test_what_is_as_even_later_needs_no_other_plan(profile: Made) -> None:

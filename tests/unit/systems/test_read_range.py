@@ -43,10 +43,25 @@ def test_stretches_are_within_the_lanes_apart_and_no_more_than_asked(most: int) 
         assert all(before[1] <= after[0] for before, after in pairwise(some))
 
 
-def test_a_sample_has_both_ends_of_a_lane() -> None:
-    found = [one for one in stretches(RANGES, 1_000) if one.lane == 0]
-    assert (found[0].start, found[-1].end) == (0, 1_000_000)
-    assert len(found) == 8
+def new_share(some: list[tuple[int, int]], since: int) -> float:
+    return sum(max(0, end - max(start, since)) for start, end in some) / sum(end - start for start, end in some)
+
+
+@pytest.mark.parametrize("most", [300, 1_000, 3_000, 20_000])
+@pytest.mark.parametrize("since", [2_500, 3_333, 4_000])
+def test_old_and_new_records_weigh_alike_in_a_sample(most: int, since: int) -> None:
+    """What began of late is as large in a sample of twelve lanes as in all records."""
+    found = stretches([(0, 5_000)] * 12, most)
+    assert new_share([(one.start, one.end) for one in found], since) == pytest.approx(1 - since / 5_000, abs=0.03)
+
+
+def test_twin_the_same_places_in_all_lanes_weigh_unevenly() -> None:
+    lane = [(one.start, one.end) for one in stretches([(0, 5_000)] * 12, 1_000) if one.lane == 0]
+    assert abs(new_share(lane * 12, 3_333) - 1 / 3) > 0.04
+
+
+def test_a_sample_of_a_large_lane_is_of_eight_stretches() -> None:
+    assert len([one for one in stretches(RANGES, 1_000) if one.lane == 0]) == 8
 
 
 def test_all_of_it_is_one_stretch_a_lane_where_it_is_not_too_much() -> None:

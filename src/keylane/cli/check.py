@@ -159,7 +159,8 @@ def _tried(document: CheckedFindings) -> str:
     if not isinstance(document, CheckedData):
         return f"a valid contract; {of_file}; compared with no data (--data)"
     data = document.data
-    rows = _count(data.rows, "row") + (", lanes not compared" if data.misplaced is None else ", each in its lane")
+    lanes = ", lanes not compared" if data.misplaced is None else ", each in its lane"
+    rows = _count(data.rows, "row") + (lanes if data.rows else " to judge")
     kept = sum(one.judgement == "kept" for one in data.expectations)
     judged = (
         f"{kept} of {_count(len(data.expectations), 'expectation')} kept" if data.expectations else "no expectations"

@@ -148,6 +148,10 @@ def _against(
         raise DataError.of(f"no record of {data.address} can be read", got=data.skipped.text, hint="--value")
     if data.skipped.lines:
         findings.append(Finding("warning", "data", data.skipped.text))
+    elsewhere = "" if kept.rows else data.unjudged()
+    if elsewhere:
+        # The stream is not empty, and nothing of it was found to be wrong.
+        findings = [one for one in findings if one.where != "data"] + [Finding("warning", "data", elsewhere)]
     findings += [Finding("warning", "data", text) for text in data.noticed()]
     if data.sampled:
         findings.append(Finding("info", "data", f"read {data.sampled}"))

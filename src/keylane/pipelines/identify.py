@@ -77,7 +77,8 @@ def identify(
     found = evidence.identify(batches, stream.lanes if lanes is None else lanes, stream.key_space)
     skipped = (stream.skipped.text,) if stream.skipped.lines else ()
     sampled = (f"read {stream.sampled}",) if stream.sampled else ()
-    found = replace(found, notes=(*sampled, *skipped, *stream.noticed(), *found.notes))
+    elsewhere = (text,) if not found.rows and (text := stream.unjudged()) else ()
+    found = replace(found, notes=(*sampled, *elsewhere, *skipped, *stream.noticed(), *found.notes))
     time = time or ("timestamp" if endpoint.messages else None)
     traces: tuple[Trace, ...] = ()
     if len(found.writers) > 1:

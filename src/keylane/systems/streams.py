@@ -122,7 +122,8 @@ class Description:
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
     where it is known. `skipped` counts lines and values of messages that are no records, while batches are read.
     `sampled` says what is read of a stream that is not read as a whole. `key_space` are its lanes as ranges, where they
-    are such. `noticed` is what else there is to say of the records, once they were read. `misread` is the error to
+    are such. `noticed` is what else there is to say of the records, once they were read. `unjudged` reads what records
+    there are beside those of `parts`, for a stream that looks empty, and says it in words. `misread` is the error to
     raise where a column is missing and the files look as if they were read wrongly.
     """
 
@@ -137,6 +138,7 @@ class Description:
     sampled: str = ""
     key_space: KeySpace | None = None
     noticed: Callable[[], Sequence[str]] = tuple
+    unjudged: Callable[[], str] = str
     misread: KeylaneError | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -119,6 +119,13 @@ def test_a_batch_that_is_written_again_is_marked_and_found(
     once, least = (verify(*ends, by, mode=mode) for mode in MODES)
     assert (once.outcome, once.verdict.counts["duplicated"]) == ("broken", 60)
     assert (least.outcome, least.verdict.facts["repeats"]) == ("certified", 60)
+    # A third time, of which only the first record is there: its key ends with an old record.
+    written(rows[:1], ACCESS, "t", by, attempt=3)
+    cut = verify(*ends, by, mode="at-least-once")
+    later = sum(row["key"] == rows[0]["key"] for row in rows) - 1
+    assert (cut.outcome, [(one.rule, one.records) for one in cut.unproven]) == ("not proven", [("duplicated", later)])
+    written(rows[1:], ACCESS, "t", by, attempt=3)
+    assert verify(*ends, by, mode="at-least-once").outcome == "certified"
     written(rows[:5], ACCESS, "t", by)
     unmarked = verify(*ends, by, mode="at-least-once")
     assert (unmarked.outcome, unmarked.verdict.counts["duplicated"]) == ("broken", 5)

@@ -259,6 +259,9 @@ def _unproven(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict
         why = "the source no longer has their records" if unvouched else "the source no longer has all of its records"
         yield Unproven("lost", unvouched or None, why, hint)
     yield from _unproven_values(source, target, facts, records)
+    if awaited := facts.get("awaited", 0):
+        why = "the target ends inside of a rewrite: behind these records it has older ones of their key, and no later"
+        yield Unproven("duplicated", awaited, why, "start the route again, which finishes the batch, then verify")
     if missing := facts.get("no_epoch", 0):
         yield Unproven("stale_epochs", missing, "they do not name their contract and epoch", "route them by keylane")
     if plan.router is None:

@@ -10,13 +10,15 @@ import pytest
 from tests.kinesis.model import THROTTLED, ModelService, refused
 from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of
 
+from keylane.cli.check import as_result as check_result
+from keylane.cli.profile import lanes_table
 from keylane.contract.fields import FieldSpec
 from keylane.documents.check import CheckedData
 from keylane.errors import BrokerError, DataError, UsageError
 from keylane.measure import identify as evidence
 from keylane.pipelines.check import check_contract
 from keylane.pipelines.identify import identify
-from keylane.pipelines.profile import profile
+from keylane.pipelines.profile import document_of, profile
 from keylane.placement.ranges import KeySpace
 from keylane.plan.planner import assumed, heat_of
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -178,6 +180,9 @@ def test_a_hot_shard_of_unequal_ones_is_not_taken_for_a_second_writer(uneven: Mo
     assert saved.key.encodings == ("utf8",), "keys of a stream are text"
     found = read_profile(tmp_path / "s.profile")
     assert found.key_space == shards_of(ACCESS, "s").key_space
+    table = lanes_table(document_of(found, None, show_keys=True, out=str(tmp_path / "s.profile")))
+    assert table is not None
+    assert [row["shard"] for row in table.rows] == list(found.key_space.ids)
     heat = heat_of(found, assumed(found), seed=1)
     assert heat is not None
     assert (heat.cause, heat.alarm) == ("wide-range", False)
@@ -260,6 +265,10 @@ def test_closed_shards_that_were_merged_are_read_as_the_lane_they_are_in(
     twin = check_contract(live, ADDRESS.format("s"))
     assert isinstance(twin, CheckedData)
     assert (twin.ok, twin.data.misplaced) == (False, 1)
+    shown = check_result(twin).sections[1]
+    row = twin.data.examples[0]
+    assert (row.shard, row.expected_shard) == ("shardId-000000000004", "shardId-000000000003")
+    assert shown.columns == ("key", "lane", "shard", "expected", "expected_shard", "offset")
 
 
 def test_a_reader_is_sent_to_workers_as_it_is(stream: ModelService) -> None:

@@ -178,7 +178,10 @@ def _examples(document: CheckedFindings) -> list[Section]:
     if isinstance(document, CheckedData) and document.data.examples:
         examples = document.data.examples
         where = "row" if examples[0].offset is None else "offset"
-        return [Section(("key", "lane", "expected", where), examples, MISPLACED, forms={"expected": str})]
+        names = ("key", "lane", "expected", where)
+        if examples[0].expected_shard is not None:
+            names = ("key", "lane", "shard", "expected", "expected_shard", where)
+        return [Section(names, examples, MISPLACED, forms={"expected": str})]
     if isinstance(document, ComparedData) and document.examples:
         return [Section(("key", "data", "lanes"), document.examples, "Keys that are not in one lane:")]
     return []

@@ -268,7 +268,7 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     """The lanes as they were found, in their order; of many the fullest ones."""
     if document.lanes is None:
         return None
-    known = document.lanes.by_window
+    known, shards = document.lanes.by_window, document.lanes.shards
     totals = {lane: sum(known[lane]) for lane in document.lanes.read or range(len(known))}
     all_, mean = max(1, sum(totals.values())), sum(totals.values()) / len(totals)
     causes = {
@@ -277,6 +277,7 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     rows = [
         {
             "lane": lane,
+            "shard": shards[lane] if shards else None,
             "records": records,
             "share": records / all_,
             "over_mean": records / mean,
@@ -287,7 +288,8 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     many = numbers.count(len(totals)) + (f" of {numbers.count(len(known))}" if len(totals) < len(known) else "")
     title = f"{many} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
     forms, tones = {"share": numbers.share, "over_mean": numbers.times}, {"why": _tone}
-    return Section(("lane", "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
+    shard = ("shard",) if shards else ()
+    return Section(("lane", *shard, "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
 
 
 def _tone(why: str | None) -> Literal["bad"] | None:

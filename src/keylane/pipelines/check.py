@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from keylane.contract.given import GivenContract
     from keylane.contract.model import Contract
     from keylane.pipelines.engine import Watch
+    from keylane.placement.ranges import KeySpace
     from keylane.systems.streams import Description
 
 __all__ = ["check_contract", "columns_of", "compare_contracts", "compare_streams"]
@@ -162,7 +163,7 @@ def _against(
     counts = CheckedRows(
         rows=kept.rows,
         misplaced=kept.misplaced if column else None,
-        examples=[_misplaced(one, salt) for one in kept.examples],
+        examples=[_misplaced(one, salt, data.key_space) for one in kept.examples],
         heaviest=HeaviestKey(key=_named(heaviest[0], salt), records=heaviest[1]) if heaviest else None,
         unplaced=kept.unplaced,
         lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
@@ -183,9 +184,11 @@ def _against(
     return counts, findings
 
 
-def _misplaced(one: Misplaced, salt: bytes | None) -> MisplacedRow:
-    key = None if one.key is None else _named(one.key, salt)
-    return MisplacedRow(key=key, lane=one.lane, expected=one.expected, row=one.row, offset=one.offset)
+def _misplaced(one: Misplaced, salt: bytes | None, space: KeySpace | None) -> MisplacedRow:
+    key, ids = None if one.key is None else _named(one.key, salt), space.ids if space else ()
+    there, wanted = (None if n is None or n >= len(ids) else ids[n] for n in (one.lane, one.expected))
+    shards = {"shard": there, "expected_shard": wanted}
+    return MisplacedRow(key=key, lane=one.lane, expected=one.expected, **shards, row=one.row, offset=one.offset)
 
 
 def _named(key: bytes, salt: bytes | None) -> str:

@@ -36,7 +36,7 @@ from keylane.systems.kafka.values import fields_for
 from keylane.systems.kinesis.access import access_of
 from keylane.systems.kinesis.messages import TIME, key_of, message_of, own_headers, value_of
 from keylane.systems.kinesis.reader import ShardReader
-from keylane.systems.kinesis.shards import describe_stream, in_lineage, number_of, shards_of
+from keylane.systems.kinesis.shards import describe_stream, id_of, in_lineage, number_of, shards_of
 from keylane.systems.kinesis.target import read_spaces
 from keylane.systems.streams import LEFT_OUT, Part, Stream
 
@@ -179,6 +179,16 @@ def _lane(one: ReadRecord, shard: Shard, space: KeySpace) -> int:
     return space.lane_of(one.user.hash_key) if shard.start <= one.user.hash_key <= shard.end else len(space)
 
 
+def located(offset: int) -> tuple[str, int]:
+    """The shard of an offset in a target, and the position there.
+
+    >>> located((3 << POSITION_BITS) + 17)
+    ('shardId-000000000003', 17)
+    """
+    number, position = divmod(offset, 1 << POSITION_BITS)
+    return id_of(number), position
+
+
 def source_stream(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
     """The stream that records were taken from."""
     access = access_of(address)
@@ -235,6 +245,7 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
         as_messages=True,
         key_space=spaces[address.name],
         noticed=reader.noticed,
+        located=located,
         values="" if options.values else LEFT_OUT,
     )
     return stream if begun is None else as_begun(stream, Path(options.state or ""), *begun, streams)

@@ -11,6 +11,7 @@ from tests.kinesis.model import THROTTLED, ModelService, refused
 from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of
 
 from keylane.cli.check import as_result as check_result
+from keylane.cli.output import as_json
 from keylane.cli.profile import lanes_table
 from keylane.contract.fields import FieldSpec
 from keylane.documents.check import CheckedData
@@ -182,7 +183,7 @@ def test_a_hot_shard_of_unequal_ones_is_not_taken_for_a_second_writer(uneven: Mo
     assert found.key_space == shards_of(ACCESS, "s").key_space
     table = lanes_table(document_of(found, None, show_keys=True, out=str(tmp_path / "s.profile")))
     assert table is not None
-    assert [row["shard"] for row in table.rows] == list(found.key_space.ids)
+    assert [as_json(row)["shard"] for row in table.rows] == list(found.key_space.ids)
     heat = heat_of(found, assumed(found), seed=1)
     assert heat is not None
     assert (heat.cause, heat.alarm) == ("wide-range", False)

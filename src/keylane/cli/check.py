@@ -178,10 +178,9 @@ def _examples(document: CheckedFindings) -> list[Section]:
     if isinstance(document, CheckedData) and document.data.examples:
         examples = document.data.examples
         where = "row" if examples[0].offset is None else "offset"
-        names = ("key", "lane", "expected", where)
-        if examples[0].expected_shard is not None:
-            names = ("key", "lane", "shard", "expected", "expected_shard", where)
-        return [Section(names, examples, MISPLACED, forms={"expected": str})]
+        of_shards = examples[0].expected_shard is not None
+        lanes = ("lane", "shard", "expected", "expected_shard") if of_shards else ("lane", "expected")
+        return [Section(("key", *lanes, where), examples, MISPLACED, forms={"expected": str})]
     if isinstance(document, ComparedData) and document.examples:
         return [Section(("key", "data", "lanes"), document.examples, "Keys that are not in one lane:")]
     return []

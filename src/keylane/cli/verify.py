@@ -105,10 +105,8 @@ def as_result(found: Verified, salt: bytes | None = None) -> Result:
     ]
     sections = [Section(columns, document.violations), Section(("rule", "found", "checked"), rules)]
     if len(document.lanes) <= SHOWN_LANES:
-        names = ("stream", "lane", "records", "first", "last")
-        if shard:
-            names = ("stream", "lane", "records", "first_shard", "first", "last_shard", "last")
-        sections.append(Section(names, document.lanes))
+        ends = ("first_shard", "first", "last_shard", "last") if shard else ("first", "last")
+        sections.append(Section(("stream", "lane", "records", *ends), document.lanes))
     return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN, answer=[_answer(found)])
 
 

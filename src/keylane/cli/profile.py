@@ -62,7 +62,7 @@ profile_options: Final = grouped(
     click.option(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
     ),
-    click.option("--lane", "-l", metavar="COLUMN", help="The column with the lane (partition) that a record is in."),
+    click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition."),
     click.option("--windows", "-w", type=int, help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records."),
     click.option("--for", "seconds", metavar="TIME", callback=length_of_time, help="Listen to a topic: 10m."),
     click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),

@@ -71,6 +71,7 @@ def identify(
         wanted = options.read_range or ReadRange()
         endpoint = open_endpoint(source, replace(options, read_range=replace(wanted, most=wanted.most or ENOUGH)))
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
+    lane = lane or endpoint.lane_column([name for name in (key, time) if name])
     columns = columns_of(stream, key=key, lane=lane)
     looked, batches = KeysAsText(), watch(stream.batches(columns))
     batches = looked.passed(batches) if endpoint.messages else batches

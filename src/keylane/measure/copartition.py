@@ -155,7 +155,8 @@ def _by_key(
     keys = sorted({key for own in rules.values() for key in own})
     apart = [key for key in keys if any(own.get(key) != rules[next(iter(rules))].get(key) for own in rules.values())]
     listed = [
-        f"key {name_key(_named_key(key))}: " + ", ".join(f"{name} has {in_words(own.get(key))}" for name, own in rules.items())
+        f"key {name_key(_named_key(key))}: "
+        + ", ".join(f"{name} has {in_words(own.get(key))}" for name, own in rules.items())
         for key in apart[:EXAMPLES]
     ]
     return "; ".join(

@@ -198,9 +198,7 @@ def _named(key: bytes, salt: bytes | None) -> str:
     return text if salt is None else masked(text, salt)
 
 
-def compare_contracts(
-    several: Sequence[GivenContract], *, name_key: Callable[[str], str] = str
-) -> CheckedFindings:
+def compare_contracts(several: Sequence[GivenContract], *, name_key: Callable[[str], str] = str) -> CheckedFindings:
     """Several contracts: every way in which they would place one key differently. `name_key` gives keys as shown."""
     names = names_of(several)
     read = {name: examined(given) for name, given in zip(names, several, strict=True)}

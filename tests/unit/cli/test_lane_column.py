@@ -82,7 +82,9 @@ def test_init_reads_empty_cells_in_several_lanes_as_null_and_says_so(run: Run, t
 
 def test_empty_keys_in_one_lane_stay_empty_keys(run: Run, tmp_path: Path) -> None:
     by_key = partitioner("kafka-java").lane
-    rows = [f"{key},{by_key(key.encode(), LANES)}\n" for n in range(3_000) for key in [f"m-{n % 400}" if n % 25 else ""]]
+    rows = [
+        f"{key},{by_key(key.encode(), LANES)}\n" for n in range(3_000) for key in [f"m-{n % 400}" if n % 25 else ""]
+    ]
     (tmp_path / "nul.csv").write_text("k,partition\n" + "".join(rows), "utf-8")
     code, out, err = run("init", "nul.csv", "--key", "k", "-o", "json")
     assert code == 0, err

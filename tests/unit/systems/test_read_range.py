@@ -74,7 +74,7 @@ def share_found(taken: list[Stretch]) -> float:
 
 
 def ends_included(ranges: list[tuple[int, int]], most: int) -> list[Stretch]:
-    """The rule that was here: eight stretches at equal distances, of which the first begins and the last ends a lane."""
+    """The rule that was here: eight stretches at equal distances, the first and the last at the ends of a lane."""
     size = most // len(ranges) // 8
     return [
         Stretch(lane, at, at + size)

@@ -27,6 +27,7 @@ from keylane.cli.terminal import note, say
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
+    from keylane.documents.route import DryRunDocument
     from keylane.pipelines.route import Routed
     from keylane.systems.folders.folder import Counts
 
@@ -118,7 +119,11 @@ def _looked_ahead(contract: Contract, source: str, target: str, options: dict[st
     streams = replace(routing_from(options), kind=options["kind"], schema=options["schema"])
     wanted = {name: options[name] for name in ("lanes", "stream", "every")}
     note_empty_cells(source, contract.spec.key.fields, streams)
-    document = dry_run(contract, source, target, options=streams, say=note, **wanted)
+    return as_outlook(dry_run(contract, source, target, options=streams, say=note, **wanted))
+
+
+def as_outlook(document: DryRunDocument) -> Result:
+    """What a route would do, with the lanes of a sample."""
     # How many records a route takes at once is another option: there is no way to ask for more of a sample.
     read = document.sample.partition("; --max-records")[0]
     answer = [f"dry run: nothing is written; from {document.source}", f"  lanes below: of {read}"]

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import parquet
 
+from keylane.cli.route import as_outlook
+from keylane.documents.route import DryRunDocument
 from keylane.placement.partitioners import partitioner
 
 if TYPE_CHECKING:

@@ -124,7 +124,8 @@ def test_a_profile_is_kept_and_planned_from(data: Path) -> None:
     with pytest.raises(UsageError, match="counted already: got 'key'"):
         profile("a.profile", "merchant")
     with pytest.raises(
-        UsageError, match="need times and sizes of records: got .a profile without times.; hint: profile it with --time"
+        UsageError,
+        match=r"need times and sizes of records: got .a profile without times.; hint: profile it with --time",
     ):
         plan("a.profile", growth=2.0, lane_mb_s=1.0)
     with pytest.raises(

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 def produce(broker: Cluster, name: str, rows: list[dict[str, Any]], lane: Lane, *, plain: bool) -> str:
     """Rows in lanes; times as numbers, or as text, which Spark has to read."""
-    # Idempotent: what is sent again to a broker that has just started would otherwise come after what was sent later.
-    producer = Producer({**librdkafka_settings(broker), "enable.idempotence": True})
+    producer = Producer({**librdkafka_settings(broker)})
     for number, row in enumerate(rows):
         at = row["ts"]
         value = {**row, "ts": round(at.timestamp() * 1e6) if plain else at.isoformat()}

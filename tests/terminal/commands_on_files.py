@@ -61,6 +61,7 @@ CALLS = {
         "match --drivers {f}/drivers --riders {f}/rider --radius 500 --to {out}/m --follow", spark=True, follows=True
     ),
     "demo": Call("demo --to {out}/demo --scale 0.01", spark=True),
+    "demo fence": Call("demo fence --hours 0.5"),
     "demo lesson": Call("demo lesson --to {out}/lesson", spark=True),
     "dev kafka up": Call("dev kafka up --dir {out}/kafka", broker=True),
     "brokers": Call("brokers kafka://{broker}", codes=(0, 3, 4), broker=True),

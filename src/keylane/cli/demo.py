@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keylane.cli.demo_fence import fence
 from keylane.cli.demo_lesson import lesson
 from keylane.cli.options import master_option
 from keylane.cli.output import Result, Section, output_option, write
@@ -123,4 +124,5 @@ def _drift_row(row: LaneDrift) -> dict[str, str]:
     }
 
 
+demo.add_command(fence)
 demo.add_command(lesson)

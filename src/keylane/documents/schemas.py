@@ -19,6 +19,7 @@ from keylane.documents.check import CheckDocument
 from keylane.documents.demo import DemoDocument
 from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DevLoadDocument, DoctorDocument
 from keylane.documents.explain import Explained, ExplainedKeys
+from keylane.documents.fence import FenceDocument
 from keylane.documents.geo_table import GeoTableDocument
 from keylane.documents.identify import IdentifyDocument, InitDocument
 from keylane.documents.lesson import LessonDocument
@@ -62,6 +63,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "check": CheckDocument,
     "compact": CompactDocument,
     "demo": DemoDocument,
+    "demo-fence": FenceDocument,
     "demo-lesson": LessonDocument,
     "dev-jars": DevJarsDocument,
     "dev-kafka": DevKafkaDocument,

@@ -283,11 +283,11 @@ def _leave(rules: GroupRules, group: GroupState, request: Request, now: float) -
 def _commit(rules: GroupRules, group: GroupState, request: Request, now: float) -> Step:  # noqa: ARG001  one signature
     """The fence. A position that is not ahead is that of a commit which comes twice, and changes nothing."""
     lane, position = request.lane, request.position
-    if rules.fenced:
-        # Two holders of one number do not exist: a number belongs to one start of one process.
-        if group.holders[lane] != request.number or request.generation != group.generation:
-            return group, (_refused(group, request),)
-        position = max(group.positions[lane], position)
+    # Two holders of one number do not exist: a number belongs to one start of one process.
+    if group.holders[lane] == request.number and request.generation == group.generation:
+        position = max(position, group.positions[lane])
+    elif rules.fenced:
+        return group, (_refused(group, request),)
     positions = group.positions
     if position != positions[lane]:
         (_, holders, revoked, phase, generation, members, deadlines, waits_until, entered, last_number) = group

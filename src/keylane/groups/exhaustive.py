@@ -108,7 +108,7 @@ class SmallGroup(NamedTuple):
     def start(self) -> SmallState:
         """Nobody has come."""
         members = tuple(
-            MemberState("g", chr(ord("A") + place), instance) for place, instance in enumerate(self.instances)
+            MemberState("g", chr(ord("a") + place), instance) for place, instance in enumerate(self.instances)
         )
         return SmallState(new_group(self.lanes), members, frozenset(), ((0, 0, 0),) * self.lanes)
 

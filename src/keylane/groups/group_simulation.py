@@ -54,6 +54,19 @@ class GroupSetup(NamedTuple):
     fenced: bool = True
     network: Network = Network()
 
+    def lasting(self, session: float) -> GroupSetup:
+        """The same with other sessions: all other times in proportion."""
+        scale = session / self.session
+        return self._replace(
+            session=session,
+            beat=scale * self.beat,
+            patience=scale * self.patience,
+            pace=scale * self.pace,
+            records_every=scale * self.records_every,
+            fault_every=scale * self.fault_every,
+            network=self.network.scaled(scale),
+        )
+
 
 class GroupOutcome(NamedTuple):
     """What a run has shown."""

@@ -56,6 +56,12 @@ class LeaseSetup(NamedTuple):
     fenced: bool = True
     network: Network = Network()
 
+    def lasting(self, terms: Terms) -> LeaseSetup:
+        """The same with other leases: all other times in proportion."""
+        scale = terms.ttl / self.terms.ttl
+        network = self.network.scaled(scale)
+        return self._replace(terms=terms, pace=scale * self.pace, fault_every=scale * self.fault_every, network=network)
+
 
 class LeaseOutcome(NamedTuple):
     """What a run has shown."""

@@ -46,13 +46,12 @@ class KeyAnswer:
     """The answer for one key.
 
     `needs` are the fields that the contract's rule lacks. `rule` is what of the contract decides in place of the
-    hash: no setting of a client leads there. `ranges`: the lanes are shards, which clients of Kafka do not write to.
+    hash: no setting of a client leads there.
     """
 
     document: Explained
     needs: tuple[str, ...] = ()
     rule: str | None = None
-    ranges: bool = False
 
 
 def by_client(
@@ -150,10 +149,9 @@ def explained_by(
     }
     decided: dict[str, Any] = {"lane": placement.lane, "reason": placement.reason, "why": list(placement.why)}
     mine = ShardPlacement(**named, **decided, shard=shard) if shard else ContractPlacement(**named, **decided)
-    needs, ranges = _lacking(contract, record, placement), router.facts.fold == "ranges"
+    needs = _lacking(contract, record, placement)
     if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
-        unplaced = ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine)
-        return KeyAnswer(unplaced, needs, ranges=ranges)
+        return KeyAnswer(ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), needs)
     to_agree_with = like or contract.spec.partitioner
     over, held = router.key_space, _held_as(contract)
     shown = by_client(placement.routing_key, router.lane_count, held, to_agree_with, typed=typed, space=over)
@@ -161,7 +159,7 @@ def explained_by(
     values = {one.name: getattr(shown, one.name) for one in fields(shown)}
     if rule is not None and like is None:
         values["fixes"] = []
-    return KeyAnswer(ExplainedByContract(**values, contract=mine), needs, rule, ranges)
+    return KeyAnswer(ExplainedByContract(**values, contract=mine), needs, rule)
 
 
 def _shard(router: Router, record: Mapping[str, object], placement: Placement) -> ShardOfKey | None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: What a certificate of `verify` has nothing of.
 SOUND = {"lost": 0, "offset_gaps": 0, "violations": [], "miscounted": [], "unproven": []}
 COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
-COMMANDS += ["demo-lesson", "brokers", "brokers-status", "match", "geo-table"]
+COMMANDS += ["demo-fence", "demo-lesson", "brokers", "brokers-status", "match", "geo-table"]
 
 
 @cache

@@ -72,8 +72,8 @@ def test_twin_without_the_fence_is_caught_on_the_shortest_way() -> None:
     found = SmallGroup(RULES._replace(fenced=False), numbers=2).explore()
     print(found.broken, *found.path, sep="\n")
     assert found.broken == "no commit of an earlier generation is accepted"
-    assert found.path[-1].startswith("arrives: commit of lane 0 from A, number 1 in generation 1")
-    assert "the session of A ends" in found.path
+    assert found.path[-1].startswith("arrives: commit of lane 0 from a, number 1 in generation 1")
+    assert "the session of a ends" in found.path
     assert len(found.path) == 15
 
 

@@ -1,7 +1,5 @@
 package keylane.topics;
 
-import java.io.InterruptedIOException;
-import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -12,7 +10,6 @@ import java.util.Map;
 import keylane.blocks.RecordPacker;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.InterruptException;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -75,17 +72,8 @@ final class TopicStream implements MicroBatchStream, SupportsTriggerAvailableNow
         last = ends();
     }
 
-    private long[] ends() {
-        try {
-            return committedEnds();
-        } catch (InterruptException stop) {
-            // As Spark knows the end of a query that is stopped, and takes it for no failure.
-            throw new UncheckedIOException(new InterruptedIOException(stop.getMessage()));
-        }
-    }
-
     /** As committed: what a transaction still holds open is not there yet. */
-    private long[] committedEnds() {
+    private long[] ends() {
         if (consumer == null) {
             consumer = TopicConsumers.consumer(settings);
         }

@@ -119,6 +119,15 @@ def test_the_first_violations_are_kept_and_all_are_counted() -> None:
     assert [violation.seq for violation in found.violations] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("seqs", "awaited"),
+    [((1, 2, 3), 0), ((1, 2, 3, 1, 2, 3), 0), ((1, 2, 3, 1), 2), ((1, 2, 3, 1, 2), 1), ((1, 2, 1, 2, 3), 0)],
+)
+def test_a_rewind_that_the_log_ends_in_leaves_records_to_be_repeated(seqs: tuple[int, ...], awaited: int) -> None:
+    found = check([sent(*set(seqs)), read(*seqs)], Settings(mode="at-least-once"))
+    assert (found.ok, found.facts["awaited"]) == (True, awaited)
+
+
 @pytest.mark.parametrize("budget", [0, 20_000])
 def test_buckets_in_files_come_to_the_same_verdict(budget: int) -> None:
     for settings, damages in ((Settings(dense=True), ONCE), (Settings(mode="at-least-once"), REPEATED)):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 def produce(broker: Cluster, name: str, rows: list[dict[str, Any]], lane: Lane, *, plain: bool) -> str:
     """Rows in lanes; times as numbers, or as text, which Spark has to read."""
-    producer = Producer({**librdkafka_settings(broker)})
+    # Idempotent: what is sent again to a broker that has just started would otherwise come after what was sent later.
+    producer = Producer({**librdkafka_settings(broker), "enable.idempotence": True})
     for number, row in enumerate(rows):
         at = row["ts"]
         value = {**row, "ts": round(at.timestamp() * 1e6) if plain else at.isoformat()}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def filled(broker: Cluster, name: str, table: pa.Table) -> str:
     """A topic of four lanes with the records of a table, each in the lane of its place; times as text."""
-    producer = Producer({**librdkafka_settings(broker)})
+    producer = Producer({**librdkafka_settings(broker), "enable.idempotence": True})
     lanes = cell_lanes(geo_contract(4), 4).of(cells_of(table["lat"], table["lng"]))
     for row, lane in zip(table.drop(["file"]).to_pylist(), lanes.tolist(), strict=True):
         row["ts"] = row["ts"].isoformat()

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of, written
 
+from keylane.cli.verify import as_result as verify_result
+from keylane.pipelines.certificate import document_of
 from keylane.pipelines.verify import verify
 from keylane.systems.kinesis.shards import in_lineage
 
@@ -91,6 +93,11 @@ def test_verify_finds_nothing_after_splits_merges_and_kills(
     assert (found.outcome, found.verdict.records) == ("certified", 600)
     assert not any(found.verdict.counts.values())
     assert len(service.streams["s"].layout.shards) == 7
+    # The first shard of the target was split on the way: its lane begins in it, and ends in the last of its children.
+    lane = document_of(found).lanes[0]
+    assert (lane.first_shard, lane.first, lane.last_shard) == ("shardId-000000000000", 0, "shardId-000000000004")
+    assert lane.last < lane.records
+    assert verify_result(found).sections[-1].columns[3:] == ("first_shard", "first", "last_shard", "last")
 
 
 def test_twin_that_reads_open_shards_first_is_found(
@@ -119,6 +126,13 @@ def test_a_batch_that_is_written_again_is_marked_and_found(
     once, least = (verify(*ends, by, mode=mode) for mode in MODES)
     assert (once.outcome, once.verdict.counts["duplicated"]) == ("broken", 60)
     assert (least.outcome, least.verdict.facts["repeats"]) == ("certified", 60)
+    # A third time, of which only the first record is there: its key ends with an old record.
+    written(rows[:1], ACCESS, "t", by, attempt=3)
+    cut = verify(*ends, by, mode="at-least-once")
+    later = sum(row["key"] == rows[0]["key"] for row in rows) - 1
+    assert (cut.outcome, [(one.rule, one.records) for one in cut.unproven]) == ("not proven", [("duplicated", later)])
+    written(rows[1:], ACCESS, "t", by, attempt=3)
+    assert verify(*ends, by, mode="at-least-once").outcome == "certified"
     written(rows[:5], ACCESS, "t", by)
     unmarked = verify(*ends, by, mode="at-least-once")
     assert (unmarked.outcome, unmarked.verdict.counts["duplicated"]) == ("broken", 5)

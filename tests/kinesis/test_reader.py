@@ -10,11 +10,16 @@ import pytest
 from tests.kinesis.model import THROTTLED, ModelService, refused
 from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of
 
+from keylane.cli.check import as_result as check_result
+from keylane.cli.output import as_json
+from keylane.cli.profile import lanes_table
 from keylane.contract.fields import FieldSpec
+from keylane.documents.check import CheckedData
 from keylane.errors import BrokerError, DataError, UsageError
 from keylane.measure import identify as evidence
+from keylane.pipelines.check import check_contract
 from keylane.pipelines.identify import identify
-from keylane.pipelines.profile import profile
+from keylane.pipelines.profile import document_of, profile
 from keylane.placement.ranges import KeySpace
 from keylane.plan.planner import assumed, heat_of
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -176,6 +181,9 @@ def test_a_hot_shard_of_unequal_ones_is_not_taken_for_a_second_writer(uneven: Mo
     assert saved.key.encodings == ("utf8",), "keys of a stream are text"
     found = read_profile(tmp_path / "s.profile")
     assert found.key_space == shards_of(ACCESS, "s").key_space
+    table = lanes_table(document_of(found, None, show_keys=True, out=str(tmp_path / "s.profile")))
+    assert table is not None
+    assert [as_json(row)["shard"] for row in table.rows] == list(found.key_space.ids)
     heat = heat_of(found, assumed(found), seed=1)
     assert heat is not None
     assert (heat.cause, heat.alarm) == ("wide-range", False)
@@ -201,6 +209,67 @@ def test_open_shards_are_lanes_and_a_part_can_be_asked_for(service: ModelService
     assert (sorted(rows), part.noticed() != []) == ([0, 0, 3, 3], True)
     with pytest.raises(UsageError, match="no such lane"):
         open_endpoint(ADDRESS.format("s"), StreamOptions(read_range=ReadRange(partitions=(9,)))).describe(FieldSpec())
+
+
+@pytest.fixture
+def split(service: ModelService) -> ModelService:
+    """Two shards with 200 records, each split since: all records are in closed shards."""
+    service.create_stream(StreamName="s", ShardCount=2)
+    for n in range(200):
+        service.put_record(StreamName="s", Data=b"{}", PartitionKey=f"k{n}")
+    for n, at in ((0, 2**126), (1, 3 * 2**126)):
+        service.split_shard(StreamName="s", ShardToSplit=f"shardId-{n:012d}", NewStartingHashKey=str(at))
+    return service
+
+
+def test_after_a_reshard_check_and_identify_name_the_closed_shards(
+    split: ModelService, contract: Callable[..., Contract]
+) -> None:
+    live = contract(streams=["s"], lanes="live", key={"fields": ["key"]}, partitioner="kinesis-md5")
+    found = check_contract(live, ADDRESS.format("s"))
+    assert (found.ok, [one.severity for one in found.findings]) == (True, ["warning", "info"])
+    assert "200 records are in 2 closed shards that were split, not judged" in found.findings[0].message
+    assert any("200 records are in 2 closed shards" in note for note in identify(ADDRESS.format("s")).found.notes)
+    split.create_stream(StreamName="empty", ShardCount=1)
+    split.split_shard(StreamName="empty", ShardToSplit="shardId-000000000000", NewStartingHashKey=str(2**127))
+    twin = check_contract(live, ADDRESS.format("empty"))
+    assert (twin.ok, "no rows" in twin.findings[0].message) == (False, True), "the twin holds nothing anywhere"
+
+
+def test_after_a_reshard_profile_counts_where_hash_keys_lie_now(
+    split: ModelService, contract: Callable[..., Contract]
+) -> None:
+    split.put_record(StreamName="s", Data=b"{}", PartitionKey="k1")
+    live = contract(streams=["s"], lanes="live", key={"fields": ["key"]}, partitioner="kinesis-md5")
+    said: list[str] = []
+    found = profile(ADDRESS.format("s"), contract=live, say=said.append)
+    assert found.lanes is not None
+    assert (found.total, found.lanes.misplaced, len(found.lanes.by_window)) == (201, 0, 4)
+    assert said == ["200 records of 2 closed shards that were split counted in the shard that has their hash key now"]
+
+
+def test_closed_shards_that_were_merged_are_read_as_the_lane_they_are_in(
+    service: ModelService, contract: Callable[..., Contract]
+) -> None:
+    service.create_stream(StreamName="s", ShardCount=4)
+    for n in range(100):
+        service.put_record(StreamName="s", Data=b"{}", PartitionKey=f"k{n}")
+    pair = {"ShardToMerge": "shardId-000000000000", "AdjacentShardToMerge": "shardId-000000000001"}
+    service.merge_shards(StreamName="s", **pair)
+    live = contract(streams=["s"], lanes="live", key={"fields": ["key"]}, partitioner="kinesis-md5")
+    found = check_contract(live, ADDRESS.format("s"))
+    assert isinstance(found, CheckedData)
+    assert (found.ok, found.data.rows, found.data.misplaced) == (True, 100, 0)
+    # The planted bug: a record of the last shard lies in one of those that were merged.
+    moved = service.streams["s"].records["shardId-000000000003"][0]
+    service.streams["s"].records["shardId-000000000000"].append(moved)
+    twin = check_contract(live, ADDRESS.format("s"))
+    assert isinstance(twin, CheckedData)
+    assert (twin.ok, twin.data.misplaced) == (False, 1)
+    shown = check_result(twin).sections[1]
+    row = twin.data.examples[0]
+    assert (row.shard, row.expected_shard) == ("shardId-000000000004", "shardId-000000000003")
+    assert shown.columns == ("key", "lane", "shard", "expected", "expected_shard", "offset")
 
 
 def test_a_reader_is_sent_to_workers_as_it_is(stream: ModelService) -> None:

@@ -311,7 +311,7 @@ def walk(rng: random.Random, batches: int) -> list[list[Record]]:
 
 
 @pytest.mark.parametrize("expire", [None, 25e-6], ids=["for ever", "expire"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(1, 6))])
 def test_a_slot_goes_on_alike_from_memory_from_a_snapshot_and_from_its_log(
     spark: SparkSession, seed: int, expire: float | None
 ) -> None:
@@ -370,6 +370,26 @@ def test_what_was_decided_stays_so_in_a_run_with_other_rules(spark: SparkSession
 def test_the_newest_ping_of_a_lane_table_may_be_ahead_of_the_clock(steps: Steps) -> None:
     ahead = placed(AVAILABLE, "d", 700, 1, *LONDON)
     assert counts(steps.step("match.Homes").take([ahead, time_record(0, 0, 40)]))["newest"] == 700
+
+
+@pytest.mark.parametrize("name", ["match.Homes", "match.Lanes"])
+def test_what_a_slot_knows_does_not_grow_with_the_records_that_it_took(steps: Steps, name: str) -> None:
+    slot, sizes = steps.step(name), list[int]()
+    for number in range(60):
+        at = number * 50
+        pings = [placed(AVAILABLE, f"d{who}", at + who, number, *north(who * 10)) for who in range(40)]
+        asked = [placed(REQUEST, f"r{number}", at, number, *LONDON)]
+        times = [time_record(0, 0, at + 40, 0), time_record(1, 0, at, 0)]
+        slot.take([*pings, *asked, *(times if name == "match.Homes" else [progress(at, at - 10)])])
+        if number % 20 == 19:
+            sizes.append(len(bytes(slot.step.snapshot(slot.memory))))
+    assert sizes[0] < 40 * 3 * 60, "about two positions of each driver, of some 50 bytes"
+    assert max(sizes) - min(sizes) < 200, sizes
+    # The twin: nothing is forgotten where time stands still.
+    twin = steps.step(name)
+    for number in range(20):
+        twin.take([placed(AVAILABLE, f"d{who}", number * 50 + who, number, *north(who * 10)) for who in range(40)])
+    assert len(bytes(twin.step.snapshot(twin.memory))) > 3 * sizes[0]
 
 
 def as_sets(sent: dict[int, list[Record]]) -> dict[int, list[Record]]:

@@ -105,7 +105,7 @@ def moved_to(table: pa.Table, number: int) -> pa.Table:
 @pytest.mark.parametrize(
     "traffic",
     [
-        "drivers jump",
+        pytest.param("drivers jump", marks=pytest.mark.faults),
         pytest.param("requests are far ahead", marks=pytest.mark.faults),
         pytest.param("requests are far behind", marks=pytest.mark.faults),
         pytest.param("requests come twice", marks=pytest.mark.faults),

@@ -38,7 +38,9 @@ class StoppedError(Exception):
     """As if it were killed there."""
 
 
-@pytest.mark.parametrize("leaves_out", [False, pytest.param(True, id="twin: as Spark does it")])
+@pytest.mark.parametrize(
+    "leaves_out", [False, pytest.param(True, id="twin: as Spark does it", marks=pytest.mark.faults)]
+)
 def test_a_file_that_is_away_when_its_batch_is_made_again_is_named_and_never_left_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves_out: bool
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ MISPLACED = "Rows that are not where the contract puts their key:"
 @click.argument("paths", nargs=-1, required=True, type=click.Path(), metavar="CONTRACT | A B [C …]")
 @click.option("--data", "-d", type=click.Path(), help="Check this data against the contract.")
 @click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
-@click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: `lane` where the data has it.")
+@click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: lane or partition.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @range_options
@@ -94,11 +95,20 @@ def check(
         compared = compare_streams(paths, key=key, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
         return as_result(compared), output
     if len(paths) > 1:
-        return as_result(compare_contracts([Path(path) for path in paths])), output
+        named = str if show_keys else partial(_masked, paths[0], secrets.token_bytes(16))
+        return as_result(compare_contracts([Path(path) for path in paths], name_key=named)), output
     found = check_contract(Path(paths[0]), data, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
     if data is not None:
         _note_empty_cells(paths[0], data, reading)
     return as_result(found), output
+
+
+def _masked(source: str, fresh: bytes, key: str) -> str:
+    """A key of a contract, cut and hashed; only where one is shown is there a secret to keep."""
+    from keylane.profile.document import masked
+    from keylane.systems.masks import salt_of
+
+    return masked(key, salt_of(source, fresh))
 
 
 def _note_empty_cells(contract: str, data: str, reading: StreamOptions) -> None:
@@ -128,6 +138,7 @@ def as_result(document: CheckedFindings) -> Result:
     broken = BROKEN if isinstance(document, CheckedContract | ComparedContracts) else INVALID
     examples = _examples(document)
     cut = any("…" in (row["key"] or "") for one in examples for row in map(as_json, one.rows))
+    cut = cut or (isinstance(document, ComparedContracts) and any("…" in row.message for row in document.findings))
     lines = ["Keys are cut and hashed; --show-keys shows them whole."] if cut else []
     return Result(document, [section, *examples], lines, 0 if document.ok else broken, answer=[verdict])
 
@@ -159,7 +170,8 @@ def _tried(document: CheckedFindings) -> str:
     if not isinstance(document, CheckedData):
         return f"a valid contract; {of_file}; compared with no data (--data)"
     data = document.data
-    rows = _count(data.rows, "row") + (", lanes not compared" if data.misplaced is None else ", each in its lane")
+    lanes = ", lanes not compared" if data.misplaced is None else ", each in its lane"
+    rows = _count(data.rows, "row") + (lanes if data.rows else " to judge")
     kept = sum(one.judgement == "kept" for one in data.expectations)
     judged = (
         f"{kept} of {_count(len(data.expectations), 'expectation')} kept" if data.expectations else "no expectations"
@@ -177,7 +189,9 @@ def _examples(document: CheckedFindings) -> list[Section]:
     if isinstance(document, CheckedData) and document.data.examples:
         examples = document.data.examples
         where = "row" if examples[0].offset is None else "offset"
-        return [Section(("key", "lane", "expected", where), examples, MISPLACED, forms={"expected": str})]
+        of_shards = examples[0].expected_shard is not None
+        lanes = ("lane", "shard", "expected", "expected_shard") if of_shards else ("lane", "expected")
+        return [Section(("key", *lanes, where), examples, MISPLACED, forms={"expected": str})]
     if isinstance(document, ComparedData) and document.examples:
         return [Section(("key", "data", "lanes"), document.examples, "Keys that are not in one lane:")]
     return []

@@ -22,7 +22,7 @@ from keylane.documents.explain import (
     ShardOfKey,
     ShardPlacement,
 )
-from keylane.errors import DataError, UnplacedError, UsageError
+from keylane.errors import DataError, LaneCountError, UnplacedError, UsageError
 from keylane.numbers import count, plural, share
 from keylane.pipelines.explain import KeyAnswer, by_client, explained_by
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.placement.ranges import KeySpace
+    from keylane.router import Router
 
 
 SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
@@ -47,6 +48,8 @@ KNOWN_AS: Final = {
 TEACHING: Final = "teaching code"
 #: Letters of the line that stands for the key space, and shards up to which their boundaries are in it.
 DRAWN, FEW_SHARDS = 66, 33
+#: Under a contract of shards.
+_NOT_COMPARED: Final = "clients of Kafka do not write to shards, and are not compared; --all does"
 #: Characters of a key in a table of several.
 LONG_KEY: Final = 120
 
@@ -143,6 +146,9 @@ def explain(
     found = [one(key) for key in asked]
     if not found:
         raise click.UsageError("KEY is needed (or --null)")
+    # Of shards the clients of Kafka are compared only where that is asked for.
+    if found[0].ranges and not everything and options["like"] is None:
+        return (_of_shards(found[0]) if len(found) == 1 else _many_of_shards(found)), output
     return (_shown(found[0], everything=everything) if len(found) == 1 else _many(found)), output
 
 
@@ -177,9 +183,8 @@ def _asker(
     """What answers for one key, with everything that does not depend on it looked at once."""
     if path is not None:
         from keylane.contract.parse import load_contract
-        from keylane.router import Router
 
-        router = Router(load_contract(path), lanes=lanes, key_space=_shards_at(layout) if layout else None)
+        router = _router(load_contract(path), lanes, layout)
         if click.get_current_context().get_parameter_source("encoding") is not ParameterSource.DEFAULT:
             _check_encoding(encoding, router.contract, router.lane_count)
 
@@ -200,6 +205,24 @@ def _asker(
         return KeyAnswer(by_client(routing_key, lanes, encoding, like or "kafka-java", typed=_typed(key)))
 
     return plainly
+
+
+def _router(contract: Contract, lanes: int | None, layout: str | None) -> Router:
+    """A router over the shards or lanes that were given; an error names the option that is missing, or disagrees."""
+    from keylane.contract.partitioners import FACTS
+    from keylane.placement.ranges import KeySpace
+    from keylane.router import Router
+
+    space, spec, name = _shards_at(layout) if layout else None, contract.spec, contract.metadata.name
+    if space is not None and spec.lanes != "live" and len(space) != spec.lanes:
+        what = f"{layout} has {plural(len(space), 'open shard')}, contract {name} has {plural(spec.lanes, 'lane')}"
+        hint = "`lanes: live` in the contract places by the shards that there are"
+        raise LaneCountError.of(what, got=len(space), allowed=str(spec.lanes), hint=hint)
+    if spec.lanes == "live" and lanes is None and space is None and KeySpace.of_contract(contract) is None:
+        of_shards = "--layout kinesis://REGION/STREAM, or --layout FILE of its shards; --lanes N for N equal ones"
+        hint = of_shards if FACTS[spec.partitioner].fold == "ranges" else "--lanes N"
+        raise LaneCountError.of(f"contract {name} leaves the lanes to the stream", got="lanes: live", hint=hint)
+    return Router(contract, lanes=lanes, key_space=space)
 
 
 def _check_encoding(given: str, contract: Contract, lanes: int) -> None:
@@ -235,6 +258,37 @@ def _shown(asked: KeyAnswer, *, everything: bool) -> Result:
     more = [] if everything or not hidden else [_hidden(hidden)]
     answer = [*decision, *([""] if decision else []), _agreement(document, asked.rule, everything=everything)]
     return Result(document, [*own, every, groups, *settings], more, code, answer)
+
+
+def _of_shards(asked: KeyAnswer) -> Result:
+    """One key under a contract of shards: the decision with its shard."""
+    document = asked.document
+    assert isinstance(document, ExplainedByContract | ExplainedUnplaced)
+    sections = [_own(document.contract)]
+    if isinstance(document, ExplainedByContract):
+        every = Section(("partitioner", "lane", "client", "note"), document.placements, for_programs=True)
+        sections.append(every)
+    decided = _decision(document.contract, asked)
+    return Result(document, sections, [_NOT_COMPARED], 2 if asked.needs else 0, decided)
+
+
+def _many_of_shards(found: list[KeyAnswer]) -> Result:
+    """Several keys under a contract of shards: a row for each, with its MD5 and its shard."""
+    rows = []
+    for asked in found:
+        mine = asked.document.contract  # type: ignore[union-attr]  # a contract decided
+        shard = mine.shard if isinstance(mine, ShardPlacement) else None
+        by = None if shard is None else "explicit hash key" if shard.explicit else "MD5"
+        known = {"shard": shard and shard.id, "md5": shard and shard.md5, "placed_by": by or mine.reason or "a rule"}
+        rows.append({"key": asked.document.key, "lane": mine.lane, **known})
+    lanes = {row["lane"] for row in rows if row["lane"] is not None}
+    of = count(found[0].document.lanes)
+    verdict = f"{plural(len(rows), 'key')} on {count(len(lanes))} of {of} shards"
+    needs = sorted({name for asked in found for name in asked.needs})
+    lines = [*([_needed(tuple(needs))] if needs else []), _NOT_COMPARED]
+    every = ExplainedKeys(keys=[asked.document for asked in found])
+    section = Section(("key", "lane", "shard", "md5", "placed_by"), rows, forms={"key": _key_cell})
+    return Result(every, [section], lines, 2 if needs else 0, [verdict])
 
 
 def _hidden(number: int) -> str:

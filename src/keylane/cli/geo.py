@@ -243,7 +243,8 @@ def _copied(document: GeoTableDocument, held: GeoFigures) -> str:
     further = [f"{copies:.2f} within {distance(float(radius))}" for radius, copies in radii]
     more = f" ({', '.join(further)})" if further else ""
     least = f"round regions of equal load would need about {document.round_copies:.2f}"
-    return f"a request for what is within {distance(document.radius_m)} goes to {held.copies:.2f} lanes{more}; {least}"
+    near = f"a request for drivers within {distance(document.radius_m)}"
+    return f"{near} goes to {held.copies:.2f} lanes on average{more}; {least}"
 
 
 def _worked(document: GeoTableDocument, held: GeoFigures) -> str:

@@ -31,7 +31,7 @@ NOT_PROVEN = 4
 @click.command(short_help="Which client's partitioner wrote this data, and does a second writer disagree?")
 @click.argument("data", type=click.Path())
 @click.option("--key", "-k", metavar="COLUMN", help="The column that holds the key; of a topic: the record's key.")
-@click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; of a topic: the partition.")
+@click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition.")
 @click.option("--lanes", "-n", type=int, help="The stream's lane count; default: derived, where the data proves it.")
 @click.option("--time", "-t", metavar="COLUMN", help="The column of times; default: row numbers; of a topic: its own.")
 @click.option(

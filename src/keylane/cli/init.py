@@ -78,7 +78,8 @@ def as_result(made: Initialised, salt: bytes) -> Result:
     row = {**document.as_json(), "lanes (partitions)": document.lanes}
     table = Section(("partitioner", "lanes (partitions)", "key", "encoding"), [row])
     answer = [f"wrote {document.contract}: {document.partitioner}, {_why(document.partitioner_from, seen)}"]
-    lines = [*(identify_lines(seen, salt) if seen else []), "next:", *(f"  {one}" for one in document.next)]
+    notes = [f"note: {one}" for one in document.notes]
+    lines = [*(identify_lines(seen, salt) if seen else []), *notes, "next:", *(f"  {one}" for one in document.next)]
     return Result(document, [table], lines, answer=answer)
 
 

@@ -282,8 +282,8 @@ def _answer(document: MatchDocument) -> Iterator[str]:
     if document.verified is not None and document.recall is not None:
         judged = document.verified
         yield f"  recall {percent(document.recall, 4)}: brute force finds {count(judged.pairs)} pairs"
-        missing, extra = count(judged.missing), count(judged.extra)
-        yield f"  {missing} of them are missing, and {extra} were found that it does not find"
+        missing, extra = (count(number) if number else "none" for number in (judged.missing, judged.extra))
+        yield f"  {missing} missing, {extra} extra"
     if document.offers is not None:
         offers = document.offers
         far = "" if offers.mean_distance_m is None else f", {count(offers.mean_distance_m)} m away on average"
@@ -306,9 +306,9 @@ def _lines(document: MatchDocument) -> Iterator[str]:
     from keylane.plan.geo_work import COSTLY_COPIES
 
     if document.copies_per_rider > COSTLY_COPIES:
-        table = f"a table for the radius if this is none (keylane geo table --radius {document.radius_m:g})"
-        much = f"more than {COSTLY_COPIES:g} lanes for a request is much"
-        yield f"{much}; what helps: fewer lanes, a smaller radius, or {table}"
+        table = f"build a table for this radius (keylane geo table --radius {document.radius_m:g})"
+        dear = f"more than {COSTLY_COPIES:g} lanes per request is expensive"
+        yield f"{dear}; use fewer lanes, a smaller radius, or {table}"
 
 
 def _fullest(loads: list[int]) -> float:

@@ -62,7 +62,7 @@ profile_options: Final = grouped(
     click.option(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
     ),
-    click.option("--lane", "-l", metavar="COLUMN", help="The column with the lane (partition) that a record is in."),
+    click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition."),
     click.option("--windows", "-w", type=int, help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records."),
     click.option("--for", "seconds", metavar="TIME", callback=length_of_time, help="Listen to a topic: 10m."),
     click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),
@@ -268,7 +268,7 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     """The lanes as they were found, in their order; of many the fullest ones."""
     if document.lanes is None:
         return None
-    known = document.lanes.by_window
+    known, shards = document.lanes.by_window, document.lanes.shards
     totals = {lane: sum(known[lane]) for lane in document.lanes.read or range(len(known))}
     all_, mean = max(1, sum(totals.values())), sum(totals.values()) / len(totals)
     causes = {
@@ -277,6 +277,7 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     rows = [
         {
             "lane": lane,
+            "shard": shards[lane] if shards else None,
             "records": records,
             "share": records / all_,
             "over_mean": records / mean,
@@ -287,7 +288,8 @@ def lanes_table(document: ProfileDocument) -> Section | None:
     many = numbers.count(len(totals)) + (f" of {numbers.count(len(known))}" if len(totals) < len(known) else "")
     title = f"{many} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
     forms, tones = {"share": numbers.share, "over_mean": numbers.times}, {"why": _tone}
-    return Section(("lane", "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
+    shard = ("shard",) if shards else ()
+    return Section(("lane", *shard, "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
 
 
 def _tone(why: str | None) -> Literal["bad"] | None:

@@ -27,6 +27,7 @@ from keylane.cli.terminal import note, say
 
 if TYPE_CHECKING:
     from keylane.contract.model import Contract
+    from keylane.documents.route import DryRunDocument
     from keylane.pipelines.route import Routed
     from keylane.systems.folders.folder import Counts
 
@@ -118,13 +119,23 @@ def _looked_ahead(contract: Contract, source: str, target: str, options: dict[st
     streams = replace(routing_from(options), kind=options["kind"], schema=options["schema"])
     wanted = {name: options[name] for name in ("lanes", "stream", "every")}
     note_empty_cells(source, contract.spec.key.fields, streams)
-    document = dry_run(contract, source, target, options=streams, say=note, **wanted)
-    answer = [f"dry run: nothing is written; the lanes of {document.sample} of {document.source}"]
+    return as_outlook(dry_run(contract, source, target, options=streams, say=note, **wanted))
+
+
+def as_outlook(document: DryRunDocument) -> Result:
+    """What a route would do, with the lanes of a sample."""
+    # How many records a route takes at once is another option: there is no way to ask for more of a sample.
+    read = document.sample.partition("; --max-records")[0]
+    answer = [f"dry run: nothing is written; from {document.source}", f"  lanes below: of {read}"]
     if document.dead:
         reasons = ", ".join(f"{numbers.count(number)} {reason}" for reason, number in document.dead.items())
         letters = numbers.count(sum(document.dead.values()))
         answer.append(f"dead letters in the sample: {letters} ({reasons}), into {document.dead_letters}")
-    lines = [f"would create: {', '.join(document.creates) or 'nothing'}", f"would write: {', '.join(document.writes)}"]
+    new = "" if document.creates else " (records that are there already are not written again)"
+    lines = [
+        f"would create: {', '.join(document.creates) or 'nothing'}",
+        f"would write: {', '.join(document.writes)}{new}",
+    ]
     return Result(document, [Section(("stream", "lane", "records"), document.lanes)], lines, answer=answer)
 
 

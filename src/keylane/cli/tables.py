@@ -38,8 +38,11 @@ _VERDICT: Final = re.compile(rf"(?:{'|'.join(sorted(map(re.escape, VERDICTS), ke
 _GAP: Final = "  "
 #: A column of text is not wrapped to less than this.
 NARROW: Final = 14
-#: Something to copy: a line that holds a command or an address is left to the terminal to wrap.
-_COPIED: Final = re.compile(r"\bkeylane [a-z]|://|\bkafka-[a-z-]+\.sh ")
+#: Something to copy: a line that is a command or an address, after a label or not, is left to the terminal to wrap.
+_COPIED: Final = re.compile(r"\s*(?:[\w' ]{1,30}: )?(?:keylane [a-z]|\S+://|kafka-[a-z-]+\.sh )")
+#: A command within a sentence, which is not broken: it ends where the sentence goes on.
+_COMMAND: Final = re.compile(r"\b(?:keylane [a-z]|kafka-[a-z-]+\.sh )[^`();]*[^`();.\s]")
+_KEPT_SPACE: Final = "\x00"
 
 
 def toned(line: str) -> str:
@@ -62,12 +65,12 @@ def styled(text: str, tone: Tone) -> str:
 
 def wrapped(line: str, width: int | None) -> list[str]:
     """A sentence over as many lines as it needs, those after the first set in."""
-    if width is None or columns_of(line) <= width or _COPIED.search(line):
+    if width is None or columns_of(line) <= width or _COPIED.match(line):
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(
-        line, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False
-    ) or [line]
+    whole = _COMMAND.sub(lambda found: found[0].replace(" ", _KEPT_SPACE), line)
+    parts = textwrap.wrap(whole, width, subsequent_indent=f"{indent}  ", break_long_words=False, break_on_hyphens=False)
+    return [part.replace(_KEPT_SPACE, " ") for part in parts] or [line]
 
 
 def columns_of(text: str) -> int:

@@ -104,8 +104,12 @@ def height_of(stream: TextIO) -> int | None:
 
 def say(text: str, *, nl: bool = True) -> None:
     """Print to stderr, whether or not anybody asked for quiet: errors, and what must not be missed."""
+    from keylane.cli.tables import wrapped
+
     line.step_aside()
-    click.echo(visible(text, keep=_LAYOUT), nl=nl, file=_unguarded(sys.stderr))
+    width = width_of(sys.stderr)
+    safe = "\n".join(part for one in visible(text, keep=_LAYOUT).split("\n") for part in wrapped(one, width))
+    click.echo(safe, nl=nl, file=_unguarded(sys.stderr))
 
 
 def note(text: str) -> None:

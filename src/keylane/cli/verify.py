@@ -98,13 +98,15 @@ def as_result(found: Verified, salt: bytes | None = None) -> Result:
     from keylane.pipelines.certificate import document_of
 
     document = document_of(found, salt)
-    columns = ("rule", "stream", "lane", "offset", "source", "position", "key", "detail")
+    shard = () if found.located is None else ("shard",)
+    columns = ("rule", "stream", "lane", *shard, "offset", "source", "position", "key", "detail")
     rules = [
         {"rule": rule, "found": found.verdict.counts[rule], "checked": _checked(found, rule)} for rule in found.rules
     ]
     sections = [Section(columns, document.violations), Section(("rule", "found", "checked"), rules)]
     if len(document.lanes) <= SHOWN_LANES:
-        sections.append(Section(("stream", "lane", "records", "first", "last"), document.lanes))
+        ends = ("first_shard", "first", "last_shard", "last") if shard else ("first", "last")
+        sections.append(Section(("stream", "lane", "records", *ends), document.lanes))
     return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN, answer=[_answer(found)])
 
 

@@ -65,6 +65,8 @@ class MisplacedRow(Document):
     key: str | None = Field(description="Cut, with a hash, unless --show-keys; null for the null key.")
     lane: LaneId | None = Field(description="Where it is; null where the data has no lane for it.")
     expected: LaneId
+    shard: str | None = Field(None, description="The open shard that is its lane, of a stream; otherwise null.")
+    expected_shard: str | None = Field(None, description="The shard that is `expected`, of a stream; otherwise null.")
     row: AtLeastOne = Field(description="Counted from 1, in the order of reading.")
     offset: Count | None = Field(None, description="In its lane; null for files.")
 

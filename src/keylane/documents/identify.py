@@ -110,4 +110,5 @@ class InitDocument(Document):
         description="What the data shows, what --partitioner says, or the default of Java's client."
     )
     identified: IdentifyDocument | None = Field(description="Null where the data has no lanes.")
+    notes: list[Text] = Field(default=[], description="What else the data shows: cells that stand for null.")
     next: list[Text] = Field(description="Commands to go on with.")

@@ -134,7 +134,7 @@ class PlanAdvice(Document):
     answer: Literal[
         "worth-it", "leave-it", "needed", "only-for-throughput", "no-better", "worse-than-today", "first-contract"
     ]
-    leave: Literal["nothing-hot", "would-not-hold", "within-noise"] | None = Field(
+    leave: Literal["nothing-hot", "one-key", "would-not-hold", "within-noise"] | None = Field(
         description="Why today's contract stays; null where it does not."
     )
     headline: str

@@ -97,6 +97,7 @@ class LanesSeen(Document):
     by_window: list[list[Count]]
     misplaced: Count | None
     read: list[Count] | None = Field(None, description="The lanes that were read; null: all of them.")
+    shards: list[str] | None = Field(None, description="The ids of a stream's shards, in the order of the lanes.")
 
 
 class SeenWriter(Document):

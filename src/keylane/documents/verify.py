@@ -31,7 +31,8 @@ class VerifyViolation(Document):
     rule: Rule
     stream: str | None
     lane: int | None
-    offset: int | None
+    shard: str | None = Field(None, description="The shard that the record is in, of a stream; otherwise null.")
+    offset: int | None = Field(description="In its lane; of a stream the position in its shard.")
     source: str | None
     position: int | None
     key: str | None = Field(description="As text, or as hex digits after 0x.")
@@ -55,13 +56,15 @@ class ValueCost(Document):
 
 
 class VerifiedLane(Document):
-    """The offsets that were read of one lane."""
+    """The offsets that were read of one lane; of a stream the positions in its first and last shard."""
 
     stream: str
     lane: Count
     records: Count
     first: int
     last: int
+    first_shard: str | None = Field(None, description="The shard that `first` is a position in; otherwise null.")
+    last_shard: str | None = Field(None, description="The shard that `last` is a position in; otherwise null.")
 
 
 class VerifyDocument(Document):

@@ -359,8 +359,8 @@ def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
     for of in (reads, dead):
         broken += _of_numbers(of, dense=settings.dense)
     if settings.mode == "at-least-once" and len(reads):
-        strays, unmarked, repeats = _strays(reads, rereads=settings.rereads, by_key=settings.by_key)
-        facts["repeats"] = repeats
+        strays, unmarked, repeats, awaited = _strays(reads, rereads=settings.rereads, by_key=settings.by_key)
+        facts["repeats"], facts["awaited"] = repeats, awaited
         broken.append(("duplicated", reads, strays, "repeated, and not by a rewind without a gap"))
         broken.append(("duplicated", reads, unmarked, "repeated, and not marked as a replay"))
     counts = Counter[str]()
@@ -462,8 +462,11 @@ def _promised(reads: pa.Table) -> Any:
     return detail
 
 
-def _strays(reads: pa.Table, *, rereads: bool, by_key: bool) -> tuple[Any, Any, int]:
-    """Repeats that are no rewind, repeats without a mark where there are marks, and how many repeats there are."""
+def _strays(reads: pa.Table, *, rereads: bool, by_key: bool) -> tuple[Any, Any, int, int]:
+    """Repeats that are no rewind, repeats without a mark where there are marks, and how many repeats there are.
+
+    The last number is of records that are still to be repeated: a rewind at the end of the log has not come to them.
+    """
     columns = [numbers(reads.column("generation")), lane_codes(reads), codes(reads.column("writer"))]
     columns += [codes(reads.column("key"))] if by_key else []
     offset, seq = numbers(reads.column("offset")), numbers(reads.column("seq"))
@@ -479,7 +482,9 @@ def _strays(reads: pa.Table, *, rereads: bool, by_key: bool) -> tuple[Any, Any, 
     step = np.diff(nth, prepend=0)
     around = repeat | np.concatenate([[False], repeat[:-1]])
     marked = reads.column("replay").fill_null(True).to_numpy()[rows]
-    return rows[same & around & (step > 1)], rows[repeat & ~marked], int(repeat.sum())
+    ends = np.flatnonzero(np.append(~same[1:], True)) if len(rows) else np.empty(0, np.intp)
+    awaited = int((np.maximum.reduceat(nth, np.flatnonzero(~same)) - nth[ends]).sum()) if len(rows) else 0
+    return rows[same & around & (step > 1)], rows[repeat & ~marked], int(repeat.sum()), awaited
 
 
 def _of_owners(owns: pa.Table) -> list[tuple[Any, pa.Table, Any, Any]]:

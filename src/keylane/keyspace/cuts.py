@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from keylane import numbers
 from keylane.contract.shards import NARROWEST, SPACE
 from keylane.errors import UsageError
 from keylane.keyspace.load import ROUNDING
@@ -54,7 +55,9 @@ def fewest_calls(layout: ShardLayout, curve: LoadCurve, cap: float) -> Chosen:
     """Every shard under the cap by as few splits as there can be."""
     if curve.total / cap > max(MOST_PLANNED, len(layout.open)):
         allowed = f"{curve.total / MOST_PLANNED:.6g} or more"
-        raise UsageError.of(f"so low a cap needs more than {MOST_PLANNED:,} shards", got=f"{cap:g}", allowed=allowed)
+        raise UsageError.of(
+            f"so low a cap needs more than {numbers.count(MOST_PLANNED)} shards", got=f"{cap:g}", allowed=allowed
+        )
     starts: list[int] = []
     for shard in layout.open:
         starts += [shard.start, *even_cuts(curve, shard.start, shard.end + 1, cap)]

@@ -40,8 +40,11 @@ EXAMPLES: Final = 3
 TORN: Final = -1
 
 
-def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
-    """Every way in which the contracts would place one key differently; empty when they are co-partitioned."""
+def compare_contracts(contracts: Mapping[str, Contract], name_key: Callable[[str], str] = str) -> list[Finding]:
+    """Every way in which the contracts would place one key differently; empty when they are co-partitioned.
+
+    `name_key` gives a key of a rule or a table as it is shown.
+    """
     facets: dict[str, Callable[[Contract], Any]] = {
         "spec.lanes": lambda c: c.spec.lanes,
         "spec.partitioner": lambda c: FACTS[c.spec.partitioner].family,
@@ -53,7 +56,7 @@ def compare_contracts(contracts: Mapping[str, Contract]) -> list[Finding]:
         "spec.geo": _geo,
         "spec.shards": lambda c: placement_form(c).get("shards"),
     }
-    found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts)]
+    found = [finding for where, facet in facets.items() for finding in _facet(where, facet, contracts, name_key)]
     if any(contract.spec.lanes == "live" for contract in contracts.values()):
         found.append(Finding("warning", "spec.lanes", "live: equal only if the clusters report the same count"))
     return found
@@ -71,12 +74,18 @@ def _hot_keys(contract: Contract) -> dict[str, Any]:
     return {key: {**rule, "tier": rule["tier"] and {**rule["tier"], "stream": None}} for key, rule in hot.items()}
 
 
-def _facet(where: str, facet: Callable[[Contract], Any], contracts: Mapping[str, Contract]) -> Iterator[Finding]:
+def _facet(
+    where: str, facet: Callable[[Contract], Any], contracts: Mapping[str, Contract], name_key: Callable[[str], str]
+) -> Iterator[Finding]:
     values = {name: facet(contract) for name, contract in contracts.items()}
     shown = {name: _shown(value, list(values.values())) for name, value in values.items()}
     if len(set(shown.values())) > 1:
         severity: Severity = "warning" if where in ("spec.key.on_null", "spec.key.on_empty") else "error"
-        differs = _hot_difference(values) if where == "spec.hot_keys" else _difference(shown)
+        differs = _difference({name: _in_words(value, list(values.values())) for name, value in values.items()})
+        if where == "spec.hot_keys":
+            differs = _by_key(values, _rule, name_key)
+        if where == "spec.table":
+            differs = _table_difference(values, name_key)
         yield Finding(severity, where, f"not the same: {differs}{_the_odd_one(shown)}")
 
 
@@ -85,6 +94,46 @@ def _shown(value: Any, all_values: Sequence[Any]) -> str:
     if isinstance(value, dict):
         value = {k: v for k, v in value.items() if any((other or {}).get(k) != v for other in all_values)}
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _in_words(value: Any, all_values: Sequence[Any]) -> str:
+    """The same as a person reads it.
+
+    >>> _in_words({"encodings": ["utf8"], "window": None}, [{"encodings": ["int64be"], "window": "1h"}])
+    'encodings: utf8, window: none'
+    """
+    if isinstance(value, dict):
+        parts = {k: v for k, v in value.items() if any((other or {}).get(k) != v for other in all_values)}
+        return ", ".join(f"{name}: {_in_words(part, [])}" for name, part in parts.items()) or "nothing else"
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)
+
+
+def _table_difference(tables: Mapping[str, Mapping[str, Any] | None], name_key: Callable[[str], str]) -> str:
+    """Which contract places which keys by a table, and where it is otherwise the keys whose lanes differ."""
+    values = {name: table["values"] if table else {} for name, table in tables.items()}
+    if all(tables.values()) and len({json.dumps(one) for one in values.values()}) > 1:
+        return _by_key(values, _table_lanes, name_key)
+    return ", ".join(f"{name} has {_table(table, name_key)}" for name, table in tables.items())
+
+
+def _table(table: Mapping[str, Any] | None, name_key: Callable[[str], str]) -> str:
+    if table is None:
+        return "no table: it places all keys by the hash"
+    rows = [f"{name_key(_named_key(key))}: {_table_lanes(lanes)}" for key, lanes in table["values"].items()]
+    more = f", and {numbers.count(len(rows) - EXAMPLES)} more" if len(rows) > EXAMPLES else ""
+    listed = f" ({', '.join(rows[:EXAMPLES])}{more})" if rows else ""
+    ranges = f" and {numbers.plural(len(table['ranges']), 'range')} of keys" if table["ranges"] else ""
+    others = "the others by the hash" if table["otherwise"] == "hash" else "and no others"
+    by = f", divided by {table['by']}" if table["by"] else ""
+    return f"a table of {numbers.plural(len(rows), 'key')}{listed}{ranges}{by}, {others}"
+
+
+def _table_lanes(lanes: Sequence[int] | None) -> str:
+    if lanes is None:
+        return "it not in its table"
+    return f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {numbers.lanes(list(lanes))}"
 
 
 def _difference(shown: Mapping[str, str]) -> str:
@@ -99,12 +148,15 @@ def _the_odd_one(shown: Mapping[str, str]) -> str:
     return f"; the one that differs: {', '.join(odd)}" if most > 1 and len(shown) > 2 else ""
 
 
-def _hot_difference(rules: Mapping[str, Mapping[str, Any]]) -> str:
+def _by_key(
+    rules: Mapping[str, Mapping[str, Any]], in_words: Callable[[Any], str], name_key: Callable[[str], str]
+) -> str:
     """Key by key, what each contract does with it."""
     keys = sorted({key for own in rules.values() for key in own})
     apart = [key for key in keys if any(own.get(key) != rules[next(iter(rules))].get(key) for own in rules.values())]
     listed = [
-        f"key {_named_key(key)}: " + ", ".join(f"{name} has {_rule(own.get(key))}" for name, own in rules.items())
+        f"key {name_key(_named_key(key))}: "
+        + ", ".join(f"{name} has {in_words(own.get(key))}" for name, own in rules.items())
         for key in apart[:EXAMPLES]
     ]
     return "; ".join(

@@ -9,8 +9,13 @@ from keylane.documents.verify import UnprovenRule, ValueCost, VerifiedLane, Veri
 from keylane.profile.document import masked
 
 if TYPE_CHECKING:
-    from keylane.history.verdict import Violation
+    from collections.abc import Callable
+
+    from keylane.history.verdict import LaneSeen, Violation
     from keylane.pipelines.verify import Verified
+
+    #: The shard of an offset, and the position in it.
+    Located = Callable[[int], tuple[str, int]]
 
 
 def document_of(found: Verified, salt: bytes | None = None) -> VerifyDocument:
@@ -43,7 +48,7 @@ def document_of(found: Verified, salt: bytes | None = None) -> VerifyDocument:
         offset_gaps=verdict.counts["offset_gaps"],
         unsorted=verdict.counts["unsorted"],
         stale_epochs=verdict.counts["stale_epochs"],
-        violations=[_violation(one, salt) for one in verdict.violations],
+        violations=[_violation(one, salt, found.located) for one in verdict.violations],
         miscounted=list(found.miscounted),
         not_taken=list(found.not_taken),
         checked=[rule for rule in found.rules if rule not in open_rules],
@@ -54,21 +59,30 @@ def document_of(found: Verified, salt: bytes | None = None) -> VerifyDocument:
         compared=verdict.facts.get("compared", 0),
         cost=ValueCost(digests=round(found.cost[0], 3), all=round(found.cost[1], 3)) if found.cost else None,
         claimed=RecordCounts.model_validate(claimed.as_json()) if claimed else None,
-        lanes=[
-            VerifiedLane(stream=one.stream, lane=one.lane, records=one.records, first=one.first, last=one.last)
-            for one in verdict.lanes
-        ],
+        lanes=[_lane(one, found.located) for one in verdict.lanes],
         remarks=list(found.remarks),
     )
 
 
-def _violation(one: Violation, salt: bytes | None) -> VerifyViolation:
+def _at(offset: int, located: Located | None) -> tuple[str | None, int]:
+    return (None, offset) if located is None or offset < 0 else located(offset)
+
+
+def _lane(one: LaneSeen, located: Located | None) -> VerifiedLane:
+    (first_shard, first), (last_shard, last) = (_at(offset, located) for offset in (one.first, one.last))
+    shards = {"first_shard": first_shard, "last_shard": last_shard}
+    return VerifiedLane(stream=one.stream, lane=one.lane, records=one.records, first=first, last=last, **shards)
+
+
+def _violation(one: Violation, salt: bytes | None, located: Located | None) -> VerifyViolation:
     """With null for what it has not: an offset of -1 is none."""
+    shard, offset = _at(one.offset, located)
     return VerifyViolation(
         rule=one.rule,
         stream=one.stream or None,
         lane=None if one.lane < 0 else one.lane,
-        offset=None if one.offset < 0 else one.offset,
+        shard=shard,
+        offset=None if offset < 0 else offset,
         source=one.writer or None,
         position=None if one.seq < 0 else one.seq,
         key=(one.key if salt is None else masked(one.key, salt)) if one.key else None,

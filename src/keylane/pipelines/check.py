@@ -42,18 +42,20 @@ from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from keylane.contract.given import GivenContract
     from keylane.contract.model import Contract
     from keylane.pipelines.engine import Watch
+    from keylane.placement.ranges import KeySpace
+    from keylane.systems.endpoint import Endpoint
     from keylane.systems.streams import Description
 
 __all__ = ["check_contract", "columns_of", "compare_contracts", "compare_streams"]
 
 
 def columns_of(data: Description, *, key: str | None, lane: str | None) -> list[str]:
-    """The columns of key and lane: as given, or as the system has them."""
+    """The columns of key and lane: as given or found, or as the system has them."""
     found = key or data.key, lane or data.lane
     if None in found:
         missing = "lane" if found[0] else "key"
@@ -106,9 +108,11 @@ def check_contract(
     # Without a word on values the contract's only key field is the message's key, as producers send it.
     fields = FieldSpec.of(contract)
     fields = fields.keyed_by(contract.spec.key) if options.value is None else fields
-    described = open_endpoint(data, options).describe(fields)
+    endpoint = open_endpoint(data, options)
+    described = endpoint.describe(fields)
     asked = options.read_range.partitions if options.read_range else ()
     read = () if len(asked) == described.lanes else asked
+    lane = lane or described.lane or endpoint.lane_column(fields_of(contract))
     counts, more = _against(contract, described, lane, lanes, watch, salt, read)
     ok, rows = _judged([*findings, *located_in(more, given)])
     return CheckedData(ok=ok, findings=rows, **checked, data=counts)
@@ -117,20 +121,19 @@ def check_contract(
 def _against(
     contract: Contract,
     data: Description,
-    lane: str | None,
+    column: str | None,
     lanes: int | None,
     watch: Watch,
     salt: bytes | None,
     read: tuple[int, ...],
 ) -> tuple[CheckedRows, list[Finding]]:
     fields = fields_of(contract)
-    column = lane or ("lane" if "lane" in data.columns else None)
     offset = "offset" if data.lane is not None and column and "offset" not in fields else None
     wanted = [*fields, *(name for name in (column, offset) if name and name not in fields)]
     if column is None and contract.spec.expect == Expect():
         raise data.misread or UsageError.of(
-            f"there is nothing to compare {data.address} with: it has no column `lane`, and the contract no `expect`",
-            allowed=f"a column of lanes, of {', '.join(data.columns)}",
+            f"there is nothing to compare {data.address} with: it has no column of lanes, and the contract no `expect`",
+            allowed=f"a column `lane` or `partition`, or one of {', '.join(data.columns)}",
             hint="--lane COLUMN, or `expect` in the contract; without --data the contract alone is checked",
         )
     live, space = contract.spec.lanes == "live", None
@@ -148,17 +151,21 @@ def _against(
         raise DataError.of(f"no record of {data.address} can be read", got=data.skipped.text, hint="--value")
     if data.skipped.lines:
         findings.append(Finding("warning", "data", data.skipped.text))
+    elsewhere = "" if kept.rows else data.unjudged()
+    if elsewhere:
+        # The stream is not empty, and nothing of it was found to be wrong.
+        findings = [one for one in findings if one.where != "data"] + [Finding("warning", "data", elsewhere)]
     findings += [Finding("warning", "data", text) for text in data.noticed()]
     if data.sampled:
         findings.append(Finding("info", "data", f"read {data.sampled}"))
     if column is None:
-        text = "lanes were not compared: no column `lane`; hint: --lane COLUMN"
+        text = "lanes were not compared: no column `lane` or `partition`; hint: --lane COLUMN"
         findings.append(Finding("info", "data", text))
     heaviest = kept.heaviest()
     counts = CheckedRows(
         rows=kept.rows,
         misplaced=kept.misplaced if column else None,
-        examples=[_misplaced(one, salt) for one in kept.examples],
+        examples=[_misplaced(one, salt, data.key_space) for one in kept.examples],
         heaviest=HeaviestKey(key=_named(heaviest[0], salt), records=heaviest[1]) if heaviest else None,
         unplaced=kept.unplaced,
         lanes=[CheckedLane(lane=i, records=int(n)) for i, n in enumerate(kept.per_lane)],
@@ -179,9 +186,11 @@ def _against(
     return counts, findings
 
 
-def _misplaced(one: Misplaced, salt: bytes | None) -> MisplacedRow:
-    key = None if one.key is None else _named(one.key, salt)
-    return MisplacedRow(key=key, lane=one.lane, expected=one.expected, row=one.row, offset=one.offset)
+def _misplaced(one: Misplaced, salt: bytes | None, space: KeySpace | None) -> MisplacedRow:
+    key, ids = None if one.key is None else _named(one.key, salt), space.ids if space else ()
+    there, wanted = (None if n is None or n >= len(ids) else ids[n] for n in (one.lane, one.expected))
+    shards = {"shard": there, "expected_shard": wanted}
+    return MisplacedRow(key=key, lane=one.lane, expected=one.expected, **shards, row=one.row, offset=one.offset)
 
 
 def _named(key: bytes, salt: bytes | None) -> str:
@@ -189,8 +198,8 @@ def _named(key: bytes, salt: bytes | None) -> str:
     return text if salt is None else masked(text, salt)
 
 
-def compare_contracts(several: Sequence[GivenContract]) -> CheckedFindings:
-    """Several contracts: every way in which they would place one key differently."""
+def compare_contracts(several: Sequence[GivenContract], *, name_key: Callable[[str], str] = str) -> CheckedFindings:
+    """Several contracts: every way in which they would place one key differently. `name_key` gives keys as shown."""
     names = names_of(several)
     read = {name: examined(given) for name, given in zip(names, several, strict=True)}
     broken = [
@@ -202,7 +211,7 @@ def compare_contracts(several: Sequence[GivenContract]) -> CheckedFindings:
     if broken:
         return _invalid(broken)
     contracts = {name: contract for name, (contract, _) in read.items() if contract is not None}
-    ok, rows = _judged(copartition.compare_contracts(contracts))
+    ok, rows = _judged(copartition.compare_contracts(contracts, name_key))
     return ComparedContracts(ok=ok, findings=rows, compared=names)
 
 
@@ -224,7 +233,7 @@ def compare_streams(
     fields = FieldSpec((key,) if key else ())
     described = {path: endpoint.describe(fields) for path, endpoint in endpoints.items()}
     readers = {
-        path: partial(_reading, data, columns_of(data, key=key, lane=lane or "lane"), watch)
+        path: partial(_reading, data, columns_of(data, key=key, lane=lane or _lane_in(endpoints[path], key)), watch)
         for path, data in described.items()
     }
     counts = {data.lanes for data in described.values()}
@@ -244,6 +253,10 @@ def compare_streams(
         examples=[KeyLanes(key=_named(key, salt), data=path, lanes=at) for key, path, at in found.examples],
         writers={path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
     )
+
+
+def _lane_in(endpoint: Endpoint, key: str | None) -> str | None:
+    return endpoint.lane_column((key,) if key else ())
 
 
 def _reading(data: Description, columns: list[str], watch: Watch) -> Iterator[Any]:

@@ -46,12 +46,13 @@ class KeyAnswer:
     """The answer for one key.
 
     `needs` are the fields that the contract's rule lacks. `rule` is what of the contract decides in place of the
-    hash: no setting of a client leads there.
+    hash: no setting of a client leads there. `ranges`: the lanes are shards, which clients of Kafka do not write to.
     """
 
     document: Explained
     needs: tuple[str, ...] = ()
     rule: str | None = None
+    ranges: bool = False
 
 
 def by_client(
@@ -149,9 +150,10 @@ def explained_by(
     }
     decided: dict[str, Any] = {"lane": placement.lane, "reason": placement.reason, "why": list(placement.why)}
     mine = ShardPlacement(**named, **decided, shard=shard) if shard else ContractPlacement(**named, **decided)
-    needs = _lacking(contract, record, placement)
+    needs, ranges = _lacking(contract, record, placement), router.facts.fold == "ranges"
     if placement.routing_key is None and placement.reason not in (None, Reason.NULL_KEY, Reason.NO_POSITION):
-        return KeyAnswer(ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine), needs)
+        unplaced = ExplainedUnplaced(key=typed, lanes=router.lane_count, placements=[], contract=mine)
+        return KeyAnswer(unplaced, needs, ranges=ranges)
     to_agree_with = like or contract.spec.partitioner
     over, held = router.key_space, _held_as(contract)
     shown = by_client(placement.routing_key, router.lane_count, held, to_agree_with, typed=typed, space=over)
@@ -159,7 +161,7 @@ def explained_by(
     values = {one.name: getattr(shown, one.name) for one in fields(shown)}
     if rule is not None and like is None:
         values["fixes"] = []
-    return KeyAnswer(ExplainedByContract(**values, contract=mine), needs, rule)
+    return KeyAnswer(ExplainedByContract(**values, contract=mine), needs, rule, ranges)
 
 
 def _shard(router: Router, record: Mapping[str, object], placement: Placement) -> ShardOfKey | None:

@@ -71,13 +71,15 @@ def identify(
         wanted = options.read_range or ReadRange()
         endpoint = open_endpoint(source, replace(options, read_range=replace(wanted, most=wanted.most or ENOUGH)))
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
+    lane = lane or endpoint.lane_column([name for name in (key, time) if name])
     columns = columns_of(stream, key=key, lane=lane)
     looked, batches = KeysAsText(), watch(stream.batches(columns))
     batches = looked.passed(batches) if endpoint.messages else batches
     found = evidence.identify(batches, stream.lanes if lanes is None else lanes, stream.key_space)
     skipped = (stream.skipped.text,) if stream.skipped.lines else ()
     sampled = (f"read {stream.sampled}",) if stream.sampled else ()
-    found = replace(found, notes=(*sampled, *skipped, *stream.noticed(), *found.notes))
+    elsewhere = (text,) if not found.rows and (text := stream.unjudged()) else ()
+    found = replace(found, notes=(*sampled, *elsewhere, *skipped, *stream.noticed(), *found.notes))
     time = time or ("timestamp" if endpoint.messages else None)
     traces: tuple[Trace, ...] = ()
     if len(found.writers) > 1:

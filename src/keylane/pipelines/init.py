@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from keylane import numbers
 from keylane.contract.fields import FieldSpec
 from keylane.contract.first import SCHEMA_FILE, FirstContract, schema_text, stream_name
 from keylane.contract.names import PARTITIONERS
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from keylane.pipelines.identify import IdentifiedData
     from keylane.systems.endpoint import Endpoint
 
-#: Columns of files that hold the lane, where none is named.
-LANE_COLUMNS: Final = ("lane", "partition")
 USUAL: Final = "kafka-java"
 #: Columns of files among which a column of times is looked for, and rows of each.
 _LOOKED_AT, _ROWS = 100, 1_000
+#: Rows that are looked at for empty cells.
+_EMPTY_ROWS: Final = 100_000
 
 #: Where the partitioner of a contract comes from: the data, the caller, or nowhere.
 PartitionerSource: TypeAlias = Literal["identified", "given", "assumed"]
@@ -84,6 +85,11 @@ def init(
     to = out or f"{stream_name(parse_address(asked.data).name)}.yaml"
     _check_new(to)
     asked, has_lanes = _with_lanes(asked, reading)
+    notes: list[str] = []
+    if empty := _cells_for_null(asked, reading):
+        # Read so by this command and by those that it proposes: otherwise `check` takes them for misplaced keys.
+        reading, again = replace(reading, csv_null=("",)), f"{again} --csv-null ''"
+        notes.append(empty)
     seen = None
     if has_lanes:
         columns = {"key": asked.key, "lane": asked.lane, "time": asked.time}
@@ -101,6 +107,7 @@ def init(
         partitioner=contract.partitioner,
         partitioner_from=source,
         identified=document_of(seen, salt, to) if seen else None,
+        notes=notes,
         next=list(_next(replace(asked, time=asked.time or _only_time(asked, reading)), to, again, has_lanes=has_lanes)),
     )
     return Initialised(document, seen)
@@ -133,11 +140,37 @@ def _with_lanes(asked: InitRequest, reading: StreamOptions) -> tuple[InitRequest
             raise there.misread
         what = "the key of files has to be named" if asked.key is None else "no such column"
         raise UsageError.of(what, got=asked.key, allowed=listed_names(columns), hint="--key COLUMN")
-    lane = asked.lane or next((name for name in LANE_COLUMNS if name in columns and name != asked.key), None)
+    lane = asked.lane or endpoint.lane_column([name for name in (asked.key, asked.time) if name])
     if lane is None and asked.lanes is None:
         hint = "--lanes N for the stream to be, or --lane COLUMN"
         raise UsageError.of("the data has no column of lanes", allowed=listed_names(columns), hint=hint)
     return replace(asked, lane=lane), lane is not None
+
+
+def _cells_for_null(asked: InitRequest, reading: StreamOptions) -> str:
+    """That empty cells of the key stand for null, in words; nothing where there are none, or they may be empty keys.
+
+    A partitioner puts all empty keys in one lane, and null ones anywhere.
+    """
+    endpoint = open_endpoint(asked.data, reading)
+    if asked.key is None or not endpoint.empty_cells((asked.key,)):
+        return ""
+    lanes: set[int] = set()
+    empty = rows = 0
+    columns = [asked.key, *([asked.lane] if asked.lane else [])]
+    for batch in endpoint.describe(FieldSpec((asked.key,))).batches(columns):
+        some = batch.filter(pc.equal(plain(batch.column(0)), ""))
+        empty, rows = empty + len(some), rows + len(batch)
+        lanes |= set(some.column(1).to_pylist()) if asked.lane else set()
+        if len(lanes) > 1 or rows >= _EMPTY_ROWS:
+            break
+    if asked.lane and len(lanes) < 2:
+        return ""
+    where = ", in several lanes, as null keys lie" if asked.lane else ""
+    return (
+        f"{numbers.count(empty)} of the first {numbers.plural(rows, 'row')} have an empty cell in {asked.key}{where}: "
+        "read as null (--csv-null '')"
+    )
 
 
 def _only_time(asked: InitRequest, reading: StreamOptions) -> str | None:

@@ -140,8 +140,13 @@ def _demand(made: Profile, given: Mapping[str, Any]) -> tuple[Demand | None, boo
     """The peak window of the profile as a demand; whether the user gave what it has to fit."""
     timed = made.windows.kind == "time"
     if (not timed and set(given) - {"readers"}) or (made.size is None and set(given) - _WITHOUT_BYTES):
-        hint = "profile with --time and --bytes"
-        raise UsageError.of("lanes for a throughput need times and bytes", hint=hint)
+        lacking = [*([] if timed else ["--time COLUMN"]), *([] if made.size is not None else ["--bytes COLUMN"])]
+        there = "without times" if not timed else "without the sizes of records"
+        raise UsageError.of(
+            "lanes for a throughput need times and sizes of records",
+            got=f"a profile {there}",
+            hint=f"profile it with {' and '.join(lacking)}",
+        )
     if not given and (not timed or made.size is None):
         return None, False
     seconds = max(1e-6, (made.windows.edges[1] - made.windows.edges[0]) / 1e6) if timed else 0.0

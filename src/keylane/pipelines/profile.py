@@ -83,6 +83,9 @@ def profile(
     endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
     place = place_of(place, key, contract, approximate=options.approximate)
     read = Key(fields=place) if place else key_of(key, encoding, contract, endpoint)
+    if options.lane is None and not place:
+        endpoint.check_scan(options.request(read, contract).columns)
+        options = _with_lane(options, endpoint, read, say)
     if options.scale is not None and not place:
         raise UsageError.of("a scale is of locations", got=f"--scale {options.scale:g}", hint="--place LAT,LNG")
     region = region_read(contract, place, options.scale)
@@ -109,6 +112,15 @@ def profile(
             write_profile(made, folder)
             beside(made, folder)
         return made
+
+
+def _with_lane(options: Options, endpoint: Endpoint, key: Key, say: Say | None) -> Options:
+    """The column of lanes by its usual names, as in `identify` and `check`; folders of lanes are read as such."""
+    taken = [name for name in (*key.fields, options.time, options.size) if name]
+    lane = endpoint.lane_column(taken, needed=False)
+    if lane and say is not None:
+        say(f"lanes are those in column {lane}; --lane COLUMN takes another")
+    return replace(options, lane=lane)
 
 
 def _marked_as_part(made: Profile, options: Options) -> Profile:

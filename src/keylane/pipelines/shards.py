@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from keylane.contract.shards import hash_key_problem
 from keylane.documents.shards import AppliedCall, ShardRow, ShardsApplyDocument, ShardsPlanDocument
 from keylane.errors import DataError, UsageError
 from keylane.keyspace.layout import layout_from_json
+from keylane.numbers import count
 from keylane.pipelines.shards_files import csv_rows, text_in
 from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.resharding import Waiting, carry_out, check_plan, check_stream, open_record, position
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from keylane.systems.resharding import PlanRecord, StreamState
 
 RECORD_ENDING: Final = ".record"
+#: Shards that an error names.
+MOST_NAMED: Final = 3
 
 
 def plan_shards(
@@ -48,9 +52,22 @@ def plan_shards(
     from keylane.plan.shards import ShardGoal, shards_plan
 
     today, stream_id = layout_at(layout)
+    if cap is not None and today.loads is None and not (profile or load or registry):
+        raise _without_loads(layout, today)
     found = _load(today, needed=cap is not None, profile=profile, load=load, registry=registry, show_keys=show_keys)
     goal = ShardGoal(cap, shards, None if to is None else layout_in(to), tolerance)
     return shards_plan(layout, today, found, goal, stream_id)
+
+
+def _without_loads(layout: str, today: ShardLayout) -> UsageError:
+    """What to do where a cap was given and no load: a stream can be profiled, a file can have loads."""
+    without = [shard.id for shard in today.open if shard.load is None]
+    more = f" and {count(len(without) - MOST_NAMED)} more" if without[MOST_NAMED:] else ""
+    hint = "a `load` for every shard in the file, or --profile, --load or --registry"
+    if not parse_address(layout).is_path:
+        hint = f"keylane profile {shlex.quote(layout)} --out s.profile, then add --profile s.profile here"
+    what, got = "--cap needs the load of every shard, and it is not known", ", ".join(without[:MOST_NAMED]) + more
+    return UsageError.of(what, got=got, hint=hint)
 
 
 def _check_goal(cap: float | None, to: Path | None, shards: int | None, tolerance: int) -> None:

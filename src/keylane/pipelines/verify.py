@@ -89,7 +89,8 @@ class Verified:
     `rules` are those that the contract and the target call for, and `unproven` those of them that were not checked on
     all records. `not_taken` are records in source files that no manifest of the target names: they count as lost, and
     may only be late. `miscounted`: where the target's own account is wrong. `cost` is what comparing contents took:
-    seconds of the processor for digests, and for all; None where it was not measured.
+    seconds of the processor for digests, and for all; None where it was not measured. `located` gives the shard of an
+    offset and the position in it, where lanes are shards.
     """
 
     source: str
@@ -106,6 +107,7 @@ class Verified:
     rules: tuple[Rule, ...] = ()
     unproven: tuple[Unproven, ...] = ()
     cost: tuple[float, float] | None = None
+    located: Callable[[int], tuple[str, int]] | None = None
 
     @property
     def broken(self) -> bool:
@@ -237,6 +239,7 @@ def _verified(
         remarks=tuple(remarks),
         rules=rules,
         unproven=tuple(open_rules),
+        located=target.located,
     )
 
 
@@ -259,6 +262,9 @@ def _unproven(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict
         why = "the source no longer has their records" if unvouched else "the source no longer has all of its records"
         yield Unproven("lost", unvouched or None, why, hint)
     yield from _unproven_values(source, target, facts, records)
+    if awaited := facts.get("awaited", 0):
+        why = "the target ends inside of a rewrite: behind these records it has older ones of their key, and no later"
+        yield Unproven("duplicated", awaited, why, "start the route again, which finishes the batch, then verify")
     if missing := facts.get("no_epoch", 0):
         yield Unproven("stale_epochs", missing, "they do not name their contract and epoch", "route them by keylane")
     if plan.router is None:

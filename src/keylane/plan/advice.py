@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 Answer: TypeAlias = Literal[
     "worth-it", "leave-it", "needed", "only-for-throughput", "no-better", "worse-than-today", "first-contract"
 ]
-LeaveReason: TypeAlias = Literal["nothing-hot", "would-not-hold", "within-noise"]
+LeaveReason: TypeAlias = Literal["nothing-hot", "one-key", "would-not-hold", "within-noise"]
 
 #: A fit has to look better than today's contract by this, for its failure on later records to be worth a word.
 LOOKS_BETTER: Final = 0.95
+#: No placement of whole keys helps where the heaviest key alone makes up so much of the fullest lane.
+ALONE: Final = 0.9
 #: It would not hold where less than this part of what it gained when fitted is left under some cut of the time.
 KEPT: Final = 0.5
 
@@ -70,9 +72,10 @@ def advice(plan: Plan) -> Advice:
     today = stands.candidate
     if not plan.changes:
         reason = _why_stay(plan, today)
+        opening = LEAVE[reason].format(heaviest=numbers.share(plan.stream.hottest))
         return Advice(
             "leave-it",
-            f"{LEAVE[reason]} {_does(today)}, and the fullest has {numbers.share(today.fullest_share)}.",
+            f"{opening} {_does(today)}, and the fullest has {numbers.share(today.fullest_share)}.",
             reason,
         )
     answer = _answer(plan, today, chosen)
@@ -82,6 +85,7 @@ def advice(plan: Plan) -> Advice:
 
 LEAVE: Final[dict[LeaveReason, str]] = {
     "nothing-hot": "Leave it: nothing is hot.",
+    "one-key": "Leave it, or divide a key: one has {heaviest} of the records, and no placement of whole keys helps.",
     "would-not-hold": "Leave it: a change would not hold on later records.",
     "within-noise": "Leave it: no change is clearly better than today.",
 }
@@ -90,6 +94,8 @@ LEAVE: Final[dict[LeaveReason, str]] = {
 def _why_stay(plan: Plan, today: Candidate) -> LeaveReason:
     if plan.hot is False:
         return "nothing-hot"
+    if not today.works and plan.stream.hottest >= ALONE * today.fullest_share:
+        return "one-key"
     best = _best_fit(plan)
     if best is None or best.fitted_share >= LOOKS_BETTER * today.fitted_share:
         return "within-noise"

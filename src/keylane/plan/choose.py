@@ -165,6 +165,8 @@ def _missed(candidate: Candidate, scope: OrderScope, wanted: Constraints) -> tup
     order = wanted.keep_order if candidate.strategy == "today" else wanted.order
     if order is not None and not keeps_order(scope, order):
         return "order", f"keeps order {scope}, wanted {order}"
+    if candidate.strategy == "window" and order not in ("per-key-and-window", "none"):
+        return "order", f"moves every key with each window, wanted {order}; --keep-order per-key-and-window allows it"
     if candidate.lanes < wanted.least_lanes:
         return "throughput", f"the throughput needs {wanted.least_lanes} lanes"
     if wanted.demand is not None and not carried(wanted.demand, candidate.all_lanes, candidate.max_over_mean):

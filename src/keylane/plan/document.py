@@ -213,7 +213,7 @@ def _because(chosen: Judged, other: Judged) -> str:
 def _fullest(one: Candidate) -> str:
     """The share of the fullest lane; of a tier also what it would be if the tier added no lanes, which is compared."""
     shown, counts = numbers.share(one.fullest_share), numbers.share(one.compared[0])
-    return shown if shown == counts else f"{shown}, which counts as {counts} without the lanes that its tier adds"
+    return shown if shown == counts else f"{counts}, the lanes of its tier not counted as a gain ({shown} with them)"
 
 
 def _asks_less(chosen: Judged, other: Judged) -> str:
@@ -343,13 +343,16 @@ def _by_sub_key(plan: Plan) -> list[str]:
 
 
 def _held_up(plan: Plan) -> list[str]:
-    """Where more lanes were taken than the heaviest key leaves of use."""
+    """Where more lanes were taken, or are there, than the heaviest key leaves of use."""
     chosen, share = plan.choice.chosen.candidate, plan.stream.hottest
     more = plan.today is None or chosen.lanes > plan.today.lanes
-    if not plan.changes or not more or chosen.lanes <= useful_lanes(share):
+    stuck = advice(plan).leave == "one-key"
+    if not stuck and (not plan.changes or not more or chosen.lanes <= useful_lanes(share)):
         return []
     alone = f"the heaviest key alone has {numbers.share(share)} of {_these(plan)}"
-    return [f"{alone}: no number of lanes brings the fullest below that, unless that key is divided (--sub-key)"]
+    useful = f"; about {numbers.plural(useful_lanes(share), 'lane')} would do as much" if stuck else ""
+    divided = "no number of lanes brings the fullest below that, unless that key is divided (--sub-key)"
+    return [f"{alone}: {divided}{useful}"]
 
 
 #: What the user can live with, by default.
@@ -389,8 +392,8 @@ HOW: Final = {
 def work_in_short(document: PlanDocument) -> str:
     """What the column of that name holds."""
     if document.chosen.copies is not None:
-        return "lanes over what the fullest has to do, copies included"
-    return "as many evenly filled lanes carry as much: 1 over the share of the fullest lane"
+        return "how many evenly filled lanes would do the same, copies included"
+    return "how many evenly filled lanes would carry the same traffic; 1 / the share of the fullest lane"
 
 
 def score_in_short(*, tiers: bool) -> str:

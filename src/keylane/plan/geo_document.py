@@ -225,7 +225,7 @@ def _costs(table: FittedTable, copies: Mapping[str, float], limit: GeoCopiesLimi
         few = "1 lane" if limit.lanes == 1 else f"{limit.lanes} lanes"
         yield f"no table of {lanes} lanes has at most {limit.copies:g} copies; about {few} could"
     elif dear is not None and table.wish.radius:
-        yield f"more than {COSTLY_COPIES:g} lanes for each request are expensive; fewer lanes or a smaller radius help"
+        yield f"more than {COSTLY_COPIES:g} lanes per request is expensive; fewer lanes or a smaller radius help"
     elif dear is not None:
         radius, found = dear
         yield (

@@ -263,6 +263,7 @@ def overview(
             by_window=lanes.by_window.tolist(),
             misplaced=lanes.misplaced,
             read=profile.known.get("partitions"),
+            shards=[id_ for id_, _ in profile.known.get("shards") or ()] or None,
         ),
         writers=None if (writers := profile.known.get("writers")) is None else SeenWriters.model_validate(writers),
         approximate=None if approximate is None else Approximate(**asdict(approximate)),

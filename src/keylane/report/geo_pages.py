@@ -174,12 +174,20 @@ def _dear(held: GeoFigures) -> bool:
 def _table_headline(document: GeoTableDocument, held: GeoFigures) -> list[str | Markup]:
     """What a request costs where that was asked for; how even the lanes are in any case."""
     copies = tag("em", f"{held.copies:.2f}", class_="bad" if _dear(held) else "after")
-    lanes, near = f"{count(document.lanes)} lanes (partitions)", f"request within {_metres(document.radius_m)}"
-    even = f"carries {_more(held.max_over_mean)} than the average"
+    lanes, near = (
+        f"{count(document.lanes)} lanes (partitions)",
+        f"request for drivers within {_metres(document.radius_m)}",
+    )
+    even = f"carries {_more(held.max_over_mean)} than the average{_unseen(document)}"
     if _for_matching(document):
-        return [f"A {near} goes to ", copies, f" of {lanes}; the fullest {even}."]
+        return [f"A {near} goes to ", copies, f" of {lanes} on average; the fullest {even}."]
     more = tag("em", _more(held.max_over_mean), class_="after")
-    return [f"The fullest of {lanes} carries ", more, " than the average."]
+    return [f"The fullest of {lanes} carries ", more, f" than the average{_unseen(document)}."]
+
+
+def _unseen(document: GeoTableDocument) -> str:
+    """Of which records the figures are, where the map below them is of all."""
+    return " of records it was not fitted on" if document.balance.held_out else ""
 
 
 def _more(max_over_mean: float) -> str:

@@ -307,11 +307,18 @@ def _plan_top(document: PlanDocument) -> Markup:
     opening, colon, rest = document.advice.headline.partition(": ")
     headline, _, more = (rest if colon else opening).partition(". ")
     first = [tag("em", opening, class_=tone), ": "] if colon else []
+    answer = tag("h1", *first, f"{headline.removesuffix('.')}.")
+    if before := fix_first(document):
+        # What is wrong comes before what could be better: the answer is that of a stream which is put right.
+        wrong, _, why = before.partition(": ")
+        answer = join(
+            tag("h1", tag("em", wrong, class_="before"), f": {why.partition('. ')[0]}."),
+            tag("p", *first, f"{headline.removesuffix('.')}. {why.partition('. ')[2]}", class_="sub"),
+        )
     held = document.holding.says if document.holding else ""
     return tag(
         "div",
-        tag("h1", *first, f"{headline.removesuffix('.')}."),
-        tag("p", tag("em", before, class_="before"), class_="sub") if (before := fix_first(document)) else None,
+        answer,
         tag("p", prose(" ".join(part for part in (more, document.verdict) if part)), class_="sub"),
         tag("p", document.basis.says, class_="fine"),
         tag("p", held, class_="sub") if held else None,

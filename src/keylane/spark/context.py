@@ -204,7 +204,7 @@ def _disk_error(error: Exception, text: str, what: str, work: str) -> TargetErro
         return TargetError.of(f"the disk failed: {what} was not committed", got=text, hint="look at it, and run again")
     damaged = _CHECKPOINT.search(cause(text))
     if damaged is not None:
-        hint = "restore the newest checkpoint; or start a new route into a new target"
+        hint = "restore the newest checkpoint; or start anew, with another target and state"
         return TargetError.of(f"the Spark checkpoint is damaged: {damaged[1]}", got=cause(text), hint=hint)
     return None
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
 
 _POLL_SECONDS: Final = 0.1
+#: So long a batch may be planned, or a source asked for its end, before a stop interrupts it.
+_PLANNING_SECONDS: Final = 5.0
 #: Spark ignores files older than this, relative to the newest it has seen. The longest time that it takes: one
 #: file of the year 2200 would otherwise end the reading of all others.
 _ANY_AGE: Final = f"{2**63 - 1}ms"
@@ -70,11 +72,15 @@ class Gate:
 def stop(query: StreamingQuery, gate: Gate) -> None:
     """End between batches: returns when the query has ended."""
     gate.closed.set()
+    idle_since = time.monotonic()
     while query.isActive:
         progress: Any = query.lastProgress
         # Whether the last batch that ran is in Spark's log: progress is posted after that.
         committed = gate.done is None or (progress is not None and progress.batchId >= gate.done)
-        if not gate.busy and committed:
+        if gate.busy or not committed:
+            idle_since = time.monotonic()
+        # A batch that is being planned ends at the gate by itself; interrupted, Spark would log errors of it.
+        elif not query.status["isTriggerActive"] or time.monotonic() - idle_since > _PLANNING_SECONDS:
             query.stop()
         time.sleep(_POLL_SECONDS)
 

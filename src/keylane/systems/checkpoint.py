@@ -34,7 +34,7 @@ _VERSION: Final = "v1"
 #: Version, time and settings; then a line for each source.
 _BEFORE_OFFSETS: Final = 2
 _SUMS_HEAD: Final = 8
-WAYS_ON: Final = "restore the newest checkpoint; or start a new route into a new target"
+WAYS_ON: Final = "restore the newest checkpoint; or start anew, with another target and state"
 
 
 class Folder(Protocol):
@@ -158,7 +158,7 @@ def check_checkpoint(checkpoint: Folder, batch: int, query: str, offsets: str | 
             f"the target has records, but the Spark checkpoint is not the one they were written with: {checkpoint}",
             got=known or "no readable metadata",
             allowed=query,
-            hint="restore the checkpoint folder, or start a new route into a new target",
+            hint="restore the checkpoint folder; or start anew, with another target and state",
         )
     if not known and (checkpoint / "offsets").exists():
         raise unreadable(checkpoint / "metadata", "it is missing")
@@ -169,7 +169,7 @@ def check_checkpoint(checkpoint: Folder, batch: int, query: str, offsets: str | 
         raise TargetError.of(
             f"the record of a batch is missing that Spark has committed: the target is older than {checkpoint}",
             got=f"batch {ended} in the checkpoint, batch {batch} in the target",
-            hint="restore the files of the target or state from the same moment, or start a new route",
+            hint="restore the files of the target or state from the same moment; or start anew, with others",
         )
     if begun > batch + 1:
         raise _not_of(checkpoint, f"batch {begun}", f"batch {batch} or {batch + 1}")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from keylane import __version__
 from keylane.errors import KeylaneError, MissingExtraError
-from keylane.numbers import plural, size
+from keylane.numbers import agree, plural, size
 from keylane.spark.jvm import OLDEST, cache_folder, find_java
 from keylane.systems import jars
 
@@ -38,6 +38,7 @@ State: TypeAlias = Literal["ok", "missing", "wrong"]
 SPARK: Final = "route, demo"
 KAFKA: Final = "Kafka"
 BUDGET: Final = "brokers"
+KINESIS: Final = "Kinesis"
 DEV_KAFKA: Final = "dev kafka"
 BROKER: Final = "broker"
 GEO: Final = "places"
@@ -81,6 +82,8 @@ LIBRARIES: Final = (
     Library("pandas", "pandas", "2.2", "3", SPARK, "spark"),
     Library("confluent-kafka", "confluent_kafka", "2.6", None, KAFKA, "kafka"),
     Library("kafka-python", "kafka", "3.0", None, BUDGET, "kafka"),
+    Library("boto3", "boto3", "1.35", None, KINESIS, "kinesis"),
+    Library("protobuf", "google.protobuf", "5", None, KINESIS, "kinesis"),
     Library("h3", "h3", "4.1", None, GEO, "geo"),
     Library("scipy", "scipy", "1.14", None, GEO, "geo"),
 )
@@ -121,6 +124,7 @@ def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterat
     yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka or bool(spark_jars))
     yield _part("Kafka's own jars", DEV_KAFKA, partial(_kit, "broker", "keylane dev jars broker"), needed=False)
     yield _part("H3 for Java", CELLS, partial(_kit, "geo", "keylane dev jars geo"), needed=False)
+    yield _part("AWS region", KINESIS, _region, needed=False)
     yield _part(BROKER, KAFKA, partial(_broker, broker), needed=kafka)
     yield _part("disk", SPARK, _disk)
     yield _part("memory", SPARK, _memory)
@@ -185,7 +189,7 @@ def _numbers(text: str) -> list[int]:
 def _connector(given: str | None) -> str:
     if given is None:
         return _kit("connector", "keylane dev jars")
-    return f"{len(jars.connector_in(Path(given)))} jars in {given}"
+    return f"{plural(len(jars.connector_in(Path(given))), 'jar')} in {given}"
 
 
 def _kit(name: jars.Kit, fix: str) -> str:
@@ -193,10 +197,24 @@ def _kit(name: jars.Kit, fix: str) -> str:
     wanted, folder = jars.kit(name), jars.jar_folder()
     away = jars.lacking(wanted, folder)
     if away:
-        raise Problem("missing", f"{len(away)} of {len(wanted)} jars are not in {folder}", fix)
+        raise Problem(
+            "missing",
+            f"{len(away)} of {plural(len(wanted), 'jar')} {agree(len(away), 'is', 'are')} not in {folder}",
+            fix,
+        )
     for jar in wanted:
         jars.check(jar, folder / jar.file)
-    return f"{len(wanted)} jars in {folder}, checksums as pinned"
+    return f"{plural(len(wanted), 'jar')} in {folder}, checksums as pinned"
+
+
+def _region() -> str:
+    """The region that is configured for AWS; an address names its own, so none is needed."""
+    from keylane.systems.kinesis.access import configured_region
+
+    found = configured_region()
+    return (
+        f"{found}; an address names its own (kinesis://REGION/STREAM)" if found else "named by kinesis://REGION/STREAM"
+    )
 
 
 def _broker(address: str | None) -> str:

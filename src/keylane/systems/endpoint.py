@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from keylane.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -352,6 +352,14 @@ class Endpoint:
     def empty_cells(self, names: Sequence[str]) -> str:
         """That cells of these columns are empty, and how one says that they are null; nothing where none can be."""
         return ""
+
+    def lane_column(self, taken: Collection[str], *, needed: bool = True) -> str | None:
+        """The column that holds the lane, by its usual names, where the user names none; `taken` hold something else.
+
+        None where the system has a lane for each record by itself. Where lanes are not `needed`, a column that holds
+        none is not taken, and folders that are lanes are left to the scan.
+        """
+        return None
 
     def field_names(self) -> list[str]:
         """The fields that records have, as far as that is known without reading them; for errors."""

@@ -112,10 +112,13 @@ def stretches(ranges: Offsets, most: int | None) -> list[Stretch]:
     found: list[tuple[int, Stretch]] = []
     for lane, ((start, end), some) in enumerate(zip(ranges, _quotas(ranges, most), strict=True)):
         cut = min(pieces, some)
-        size = some // cut if cut else 0
+        place = (0.5 + lane * GOLDEN) % 1
+        # Which parts get the records that do not divide is another matter in each lane too.
+        shift = int(place * cut)
         for piece in range(cut):
             first, last = (start + (end - start) * edge // cut for edge in (piece, piece + 1))
-            at = first + int((last - first - size) * ((0.5 + lane * GOLDEN) % 1))
+            size = min(last - first, (some * (piece + 1) + shift) // cut - (some * piece + shift) // cut)
+            at = first + int((last - first - size) * place)
             found.append((piece, Stretch(lane, at, at + size)))
     return [one for _, one in sorted(found)]
 

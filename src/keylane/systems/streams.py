@@ -122,7 +122,8 @@ class Description:
     `key` and `lane` are the columns of a record's key and lane where the system has such, `lanes` is the lane count
     where it is known. `skipped` counts lines and values of messages that are no records, while batches are read.
     `sampled` says what is read of a stream that is not read as a whole. `key_space` are its lanes as ranges, where they
-    are such. `noticed` is what else there is to say of the records, once they were read. `misread` is the error to
+    are such. `noticed` is what else there is to say of the records, once they were read. `unjudged` reads what records
+    there are beside those of `parts`, for a stream that looks empty, and says it in words. `misread` is the error to
     raise where a column is missing and the files look as if they were read wrongly.
     """
 
@@ -137,6 +138,7 @@ class Description:
     sampled: str = ""
     key_space: KeySpace | None = None
     noticed: Callable[[], Sequence[str]] = tuple
+    unjudged: Callable[[], str] = str
     misread: KeylaneError | None = None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -165,7 +167,8 @@ class Stream:
     the source's system knew it by when it was routed; nothing where that is not known. `csv_null` are the texts of a
     cell of CSV that stood for null, and `delimiter` was between cells.
     `key_space` are the lanes of a target as ranges, where they need not be equal. `noticed` is what else there is to
-    say of the records, once they were read.
+    say of the records, once they were read. `located` gives the shard of an offset and the position in it, of a target
+    whose lanes are shards.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -199,6 +202,7 @@ class Stream:
     strays: tuple[str, ...] = ()
     key_space: KeySpace | None = None
     noticed: Callable[[], Sequence[str]] = tuple
+    located: Callable[[int], tuple[str, int]] | None = None
     values: str = "this system does not give the contents of its records"
 
     @property

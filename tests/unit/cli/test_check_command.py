@@ -114,7 +114,7 @@ def test_hot_keys_that_differ_are_reported_in_words(run: Run, contract_file: Con
     tier = {"keys": ["a"], "tier": {"stream": "vip", "lanes": 16}}
     pins = {"keys": ["b", "c", "d", "e"], "pin": {"lanes": [1, 2, 3, 4]}}
     one, other = contract_file("one.yaml", hot_keys=[tier, pins]), contract_file("other.yaml")
-    code, found = checked(run, one, other)
+    code, found = checked(run, one, other, "--show-keys")
     (finding,) = found["findings"]
     names = {"one": str(one), "other": str(other)}
     assert code == 4
@@ -123,6 +123,26 @@ def test_hot_keys_that_differ_are_reported_in_words(run: Run, contract_file: Con
         "key b: {one} has it pinned to lane 1, {other} has no rule for it; "
         "key c: {one} has it pinned to lane 2, {other} has no rule for it; and 2 more keys"
     ).format(**names)
+
+
+def test_tables_that_differ_are_reported_in_words_with_keys_cut(run: Run, contract_file: ContractFile) -> None:
+    key = "AMAZON UK MARKETPLACE"
+    one, other = contract_file("one.yaml"), contract_file("other.yaml", table={"values": {key: 7}})
+    code, out, _ = run("check", one, other)
+    assert code == 4
+    assert key not in out
+    text = " ".join(out.split())
+    assert "one.yaml has no table: it places all keys by the hash" in text
+    assert "other.yaml has a table of 1 key (AMAZ…" in text
+    assert "--show-keys shows them whole" in text
+    (finding,) = checked(run, one, other, "--show-keys")[1]["findings"]
+    assert f"has a table of 1 key ({key}: lane 7), the others by the hash" in finding["message"]
+    moved = contract_file("moved.yaml", table={"values": {key: 8}})
+    (finding,) = checked(run, other, moved, "--show-keys")[1]["findings"]
+    assert f"key {key}: {other} has lane 7, {moved} has lane 8" in finding["message"]
+    hourly = contract_file("hourly.yaml", key={"fields": ["k"], "encoding": "int64be"})
+    (finding,) = checked(run, one, hourly)[1]["findings"]
+    assert f"{one} has encodings: utf8, {hourly} has encodings: int64be" in finding["message"]
 
 
 def test_every_problem_of_an_invalid_contract_comes_with_its_line(run: Run, tmp_path: Path) -> None:
@@ -279,7 +299,8 @@ def test_the_lane_column_may_have_another_name_or_be_missing(
     code, found = checked(run, contract_file(), "--data", tmp_path / "b.parquet", "--lane", "partition")
     assert (code, found["data"]["misplaced"]) == (0, 0)
     expecting = contract_file("c.yaml", expect={"max_over_mean": 2.0})
-    code, found = checked(run, expecting, "--data", tmp_path / "b.parquet")
+    parquet.write_table(rows.rename_columns(["k", "elsewhere"]), tmp_path / "c.parquet")
+    code, found = checked(run, expecting, "--data", tmp_path / "c.parquet")
     assert (code, found["data"]["misplaced"]) == (0, None)
 
 
@@ -288,10 +309,10 @@ def test_data_that_nothing_can_be_compared_with_is_refused(
 ) -> None:
     """A gate that compares nothing must not pass: neither lanes in the data nor an expectation in the contract."""
     rows = parquet.read_table(data_file("a.parquet"))
-    parquet.write_table(rows.rename_columns(["k", "partition"]), tmp_path / "b.parquet")
+    parquet.write_table(rows.rename_columns(["k", "elsewhere"]), tmp_path / "b.parquet")
     code, out, err = run("check", contract_file(), "--data", tmp_path / "b.parquet")
     assert (code, out) == (2, "")
-    assert "k, partition" in err
+    assert "k, elsewhere" in err
     assert "--lane COLUMN" in err
 
 

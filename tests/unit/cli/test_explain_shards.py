@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from keylane.cli.explain import DRAWN, explain
 from keylane.contract.shards import SPACE
+from keylane.errors import LaneCountError
 from keylane.keyspace.hash_keys import hash_key_of
 from keylane.keyspace.layout import layout_to_json, new_layout
 
@@ -86,6 +87,35 @@ def test_live_shards_are_given_beside_the_contract(tmp_path: Path) -> None:
     written = asked("abcd", "--contract", str(contract(tmp_path))).document.contract
     assert (given.lane, given.shard) == (written.lane, written.shard)
     assert CliRunner().invoke(explain, ["abcd", "--lanes", "3", "--layout", "x.json"]).exit_code == 2
+
+
+def test_clients_of_kafka_are_compared_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    path = str(contract(tmp_path))
+    shown, whole = asked("abcd", "--contract", path), asked("abcd", "--contract", path, "--all")
+    assert [one for one in shown.sections if not one.for_programs] == []
+    assert "disagree" not in " ".join(shown.answer)
+    assert "disagree" in " ".join(whole.answer), "the twin compares them"
+    assert shown.document == whole.document
+
+
+def test_several_keys_have_their_md5_and_shard(tmp_path: Path) -> None:
+    path = str(contract(tmp_path, {"acme": 2**127}))
+    shown = asked("abcd", "acme", "--contract", path)
+    mine = [asked(key, "--contract", path).document.contract for key in ("abcd", "acme")]
+    wanted = [(one.lane, one.shard.id, one.shard.md5) for one in mine]
+    assert [(row["lane"], row["shard"], row["md5"]) for row in shown.sections[0].rows] == wanted
+    assert [row["placed_by"] for row in shown.sections[0].rows] == ["MD5", "explicit hash key"]
+    assert shown.answer == ["2 keys on 2 of 40 shards"]
+
+
+def test_errors_name_the_option_that_is_missing_or_disagrees(tmp_path: Path) -> None:
+    live = str(contract(tmp_path, {"acme": 2**127}, live=True))
+    with pytest.raises(LaneCountError, match="--layout kinesis://REGION/STREAM"):
+        asked("abcd", "--contract", live)
+    fixed = tmp_path / "four.yaml"
+    fixed.write_text(HEAD + "  lanes: 4\n")
+    with pytest.raises(LaneCountError, match=r"has 40 open shards, contract accounts has 4 lanes.*`lanes: live`"):
+        asked("abcd", "--contract", str(fixed), "--layout", str(tmp_path / "today.json"))
 
 
 def test_contracts_without_ranges_have_no_shard(tmp_path: Path) -> None:

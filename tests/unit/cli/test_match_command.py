@@ -157,8 +157,8 @@ def test_what_was_not_measured_is_left_out() -> None:
 
 
 def test_many_copies_are_named_with_what_helps() -> None:
-    assert "more than 2 lanes for a request is much" in render(result(copies_per_rider=3.1), "table")
-    assert "is much" not in render(result(copies_per_rider=1.9), "table")
+    assert "more than 2 lanes per request is expensive" in render(result(copies_per_rider=3.1), "table")
+    assert "is expensive" not in render(result(copies_per_rider=1.9), "table")
 
 
 def test_a_result_that_brute_force_does_not_confirm_ends_with_1() -> None:

@@ -110,6 +110,17 @@ def test_what_is_to_be_copied_is_not_broken(line: str) -> None:
     assert wrapped(line, 60) == [line]
 
 
+def test_a_command_in_a_sentence_is_whole_and_the_sentence_is_wrapped_at_words() -> None:
+    text = f"{'word ' * 3}or build a table for this radius (keylane geo table --radius 1000) and {'more ' * 9}"
+    lines = wrapped(text, 60)
+    assert max(map(len, lines)) <= 60
+    assert " ".join(" ".join(lines).split()) == text.strip()
+    assert any("(keylane geo table --radius 1000)" in one for one in lines)
+    # The twin: without a command the same place is one to break at.
+    plain = wrapped(text.replace("keylane geo", "xxxxxxx Geo"), 60)
+    assert not any("(xxxxxxx Geo table --radius 1000)" in one for one in plain)
+
+
 # Colours
 
 

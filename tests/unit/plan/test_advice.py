@@ -359,3 +359,15 @@ def test_a_topic_that_was_loaded_at_once_says_nothing_about_time() -> None:
     minute = 60_000_000
     assert length_of(Windows("time", (0, minute // 2, minute)), [1_500, 2_500], 0, 1) == "1,500 records"
     assert length_of(Windows("time", (0, minute, 2 * minute)), [1_500, 2_500], 0, 1) == "1 minute"
+
+
+@pytest.mark.parametrize(("heaviest", "leave"), [(20_000, "one-key"), (20, "within-noise")])
+def test_where_one_key_is_the_fullest_lane_no_placement_of_whole_keys_is_advised(
+    profile: Made, heaviest: int, leave: str
+) -> None:
+    """The rest of the keys is even: without the heavy one nothing is hot."""
+    counts = np.where(np.arange(4_000)[:, None] < 1, heaviest, 2) * np.ones((1, 8))
+    plan = planned(profile(counts), 16, today=today_of(16))
+    found = advice(plan)
+    assert (plan.changes, found.answer, found.leave) == (False, "leave-it", leave)
+    assert ("divide a key" in found.headline) == (leave == "one-key")

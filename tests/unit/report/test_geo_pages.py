@@ -77,7 +77,8 @@ def headline(text: str) -> str:
 
 def test_the_headline_says_what_was_promised_on_records_that_were_not_fitted_on(made: dict[str, str]) -> None:
     assert headline(made["table"]) == (
-        "A request within 1 km goes to 1.07 of 12 lanes (partitions); the fullest carries 1.0% more than the average."
+        "A request for drivers within 1 km goes to 1.07 of 12 lanes (partitions) on average; "
+        "the fullest carries 1.0% more than the average of records it was not fitted on."
     )
     assert "176%" in made["table"], "a CV above 100 % is said as it is"
 

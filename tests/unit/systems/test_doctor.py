@@ -66,6 +66,20 @@ def test_a_machine_without_kafka_is_well_and_told_what_kafka_would_need() -> Non
     }
 
 
+def test_kinesis_has_its_rows_and_none_of_them_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
+    parts = found()
+    rows = {name: part for name, part in parts.items() if part.used_for == "Kinesis"}
+    assert list(rows) == ["boto3", "protobuf", "AWS region"]
+    assert not any(part.needed for part in rows.values())
+    assert rows["boto3"].found.startswith(version("boto3"))
+    assert rows["AWS region"].found.startswith("eu-north-1; ")
+    # Twin: without the library the row says how to get it.
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    broken = found()["boto3"]
+    assert (broken.state, broken.fix) == ("wrong", "pip install 'keylane[kinesis]'")
+
+
 def test_too_little_room_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text("104857600\n")
     monkeypatch.setattr(doctor, "CONTAINER_LIMIT", tmp_path / "memory.max")

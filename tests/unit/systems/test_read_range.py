@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from keylane.errors import UsageError
-from keylane.systems.read_range import ALL, ReadRange, clipped, newest, stated, stretches
+from keylane.systems.read_range import ALL, ReadRange, Stretch, clipped, newest, stated, stretches
 
 RANGES = [(0, 1_000_000), (500, 500), (10, 4_010)]
 
@@ -58,6 +58,51 @@ def test_old_and_new_records_weigh_alike_in_a_sample(most: int, since: int) -> N
 def test_twin_the_same_places_in_all_lanes_weigh_unevenly() -> None:
     lane = [(one.start, one.end) for one in stretches([(0, 5_000)] * 12, 1_000) if one.lane == 0]
     assert abs(new_share(lane * 12, 3_333) - 1 / 3) > 0.04
+
+
+LANES, EACH_LANE, SECOND = 12, 5_000, 0.4
+
+
+def second_writer(lane: int, offset: int) -> bool:
+    """Two of five records of the last third of each lane, spread evenly, are by a second writer."""
+    return 3 * offset >= 2 * EACH_LANE and (offset * 7 + lane * 3) % 5 < 5 * SECOND
+
+
+def share_found(taken: list[Stretch]) -> float:
+    offsets = [(one.lane, offset) for one in taken for offset in range(one.start, one.end)]
+    return sum(second_writer(*one) for one in offsets) / len(offsets)
+
+
+def ends_included(ranges: list[tuple[int, int]], most: int) -> list[Stretch]:
+    """The rule that was here: eight stretches at equal distances, the first and the last at the ends of a lane."""
+    size = most // len(ranges) // 8
+    return [
+        Stretch(lane, at, at + size)
+        for lane, (start, end) in enumerate(ranges)
+        for at in (start + (end - start - size) * piece // 7 for piece in range(8))
+    ]
+
+
+@pytest.mark.parametrize("most", [1_000, 3_000, 5_000, 20_000])
+def test_a_second_writer_of_the_last_third_is_estimated_within_noise(most: int) -> None:
+    true = SECOND / 3
+    noise = 3 * (true * (1 - true) / most) ** 0.5
+    assert abs(share_found(stretches([(0, EACH_LANE)] * LANES, most)) - true) <= noise
+
+
+@pytest.mark.parametrize("most", [5_000, 20_000])
+def test_twin_stretches_at_both_ends_overestimate_it(most: int) -> None:
+    """The newest records weigh more, by more than a sample of this size explains."""
+    true = SECOND / 3
+    noise = 3 * (true * (1 - true) / most) ** 0.5
+    assert abs(share_found(ends_included([(0, EACH_LANE)] * LANES, most)) - true) > noise
+
+
+def test_lanes_of_about_one_size_weigh_alike_however_their_quotas_divide() -> None:
+    found = stretches([(0, 5_999), (0, 6_000)], 31)
+    assert [sum(one.end - one.start for one in found if one.lane == lane) for lane in (0, 1)] == [15, 15]
+    found = stretches([(0, 15_000), (0, 16_000)], 31)
+    assert [sum(one.end - one.start for one in found if one.lane == lane) for lane in (0, 1)] == [15, 16]
 
 
 def test_a_sample_of_a_large_lane_is_of_eight_stretches() -> None:

@@ -58,7 +58,7 @@
     const mean = sum(side.totals) / side.totals.length || 1, idle = side.totals.filter((total) => !total).length;
     const none = idle ? ` ${number.format(idle)} ${idle == 1 ? "lane never gets" : "lanes never get"} a record.` : "";
     const shared = rows[0].length > 1 ? ` Each row is the fullest of ${rows[0].length} lanes.` : "";
-    return `${number.format(side.cells.length)} lanes: the fullest holds ${(Math.max(...side.totals) / mean).toFixed(2)}× the mean of all that was seen.${none}${shared}`;
+    return `${number.format(side.cells.length)} lanes: the fullest holds ${(Math.max(...side.totals) / mean).toFixed(2)}× the mean, all records counted.${none}${shared}`;
   }
 
   function label(gutter, rows) {

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from keylane.contract.fields import FieldSpec, absent_name, in_tree, no_such_field, paths_in, steps_of
-from keylane.errors import DataError, NoRecordsError, UnknownNameError
+from keylane.errors import DataError, KeylaneError, NoRecordsError, UnknownNameError
+from keylane.keys.arrow_bytes import plain
 from keylane.keys.json_columns import json_columns
 from keylane.keys.read import schema_tree
 from keylane.numbers import count, plural
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from keylane.contract.fields import FieldKind
     from keylane.systems.files.lines import LineRecords
 
+#: Columns that hold the lane, where none is named.
+LANE_COLUMNS: Final = ("lane", "partition")
 #: Lines that are looked at for what a field holds.
 _SAMPLE: Final = 100
 #: Rows that are looked at for empty cells.
@@ -202,6 +205,18 @@ def empty_cells(data: Description, names: Sequence[str], most: int = _ROWS) -> s
     rows = f"{count(empty)} of {'the first ' if read >= most else ''}{plural(read, 'row')}"
     named = ", ".join(names)
     return f"{rows} have an empty cell in {named}: an empty key, not a null one; hint: if it means null, --csv-null ''"
+
+
+def holds_lanes(data: Description, name: str) -> bool:
+    """Whether the first rows of a column hold whole numbers from 0, as lanes are."""
+    try:
+        batch = next((batch for batch in data.batches([name]) if len(batch)), None)
+    except KeylaneError:
+        return False
+    if batch is None:
+        return False
+    column = plain(batch.column(0).slice(0, _ROWS))
+    return pa.types.is_integer(column.type) and column.null_count < len(column) and pc.min(column).as_py() >= 0
 
 
 def _of_lines(path: str, kind: str, files: Sequence[Path], fields: FieldSpec, reader: LineReader) -> Description:

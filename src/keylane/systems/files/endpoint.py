@@ -17,7 +17,7 @@ from keylane.systems.endpoint import Endpoint, Outlook
 from keylane.systems.identity import agreed_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -83,6 +83,21 @@ class FilesEndpoint(Endpoint):
         if self.options.csv_null or not self.has_cells():
             return ""
         return empty_cells(self.describe(FieldSpec(names=tuple(names))), names)
+
+    def lane_column(self, taken: Collection[str], *, needed: bool = True) -> str | None:
+        """A column `lane`, or `partition` whose first rows hold whole numbers from 0."""
+        from keylane.systems.files.data import LANE_COLUMNS, holds_lanes
+        from keylane.systems.files.listing import lanes_in, sized_files
+
+        if not needed and lanes_in([file.path for file in sized_files(self.path, self.options.kind)]) is not None:
+            return None
+        there = self.describe(FieldSpec()).columns
+        usual = [name for name in LANE_COLUMNS if name in there and name not in taken]
+        # Who needs lanes gets the error that says what is in a column of this name.
+        if needed and "lane" in usual:
+            return "lane"
+        # Each is looked at in a description of its own: what is skipped here is not to be counted twice.
+        return next((name for name in usual if holds_lanes(self.describe(FieldSpec()), name)), None)
 
     def field_names(self) -> list[str]:
         """Those of footers, header lines, paths, and of the first lines of JSON."""

@@ -18,7 +18,7 @@ from keylane.systems.kafka.cluster import Listener, explained, is_permanent
 from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, DEAD_PREFIX, EPOCH, REASON, SOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from keylane.systems.kafka.access import KafkaAccess
 
@@ -93,6 +93,14 @@ class RecordChunk:
         """The records from one number up to another."""
         columns = {one.name: getattr(self, one.name)[first:last] for one in fields(self) if one.name != "weight"}
         return RecordChunk(**columns, weight=self.weight)
+
+    def taken(self, rows: Sequence[int]) -> RecordChunk:
+        """The records with these numbers."""
+        columns = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "weight"}
+        return RecordChunk(
+            **{name: [column[row] for row in rows] if column else [] for name, column in columns.items()},
+            weight=self.weight,
+        )
 
 
 @dataclass(slots=True)

@@ -106,6 +106,20 @@ def _check_endpoint(text: str) -> None:
         raise UsageError.of("not an endpoint", got=text, allowed=form)
 
 
+def configured_region() -> str | None:
+    """The region that AWS's own variables or files configure; None without one, and without the library."""
+    try:
+        import boto3
+        from botocore.exceptions import BotoCoreError
+    except ImportError:
+        return None
+    try:
+        found: str | None = boto3.Session().region_name
+    except BotoCoreError:  # a profile that is not there, or a file that cannot be read
+        return None
+    return found
+
+
 @cache
 def _client(access: KinesisAccess, tries: int) -> Any:
     try:

@@ -1,7 +1,14 @@
 """A stream as columns for `identify` and `check`, and counted in this process for `profile` and `plan`.
 
-The open shards are read, each as a lane, in the order of their ranges: closed ones were lanes of another layout, and
-are left out, which is stated. Columns are those of a topic: `key`, `timestamp`, `lane` (or `partition`), `offset`, and
+The lanes are the open shards, in the order of their ranges. Closed shards still hold the records from before a split
+or a merge:
+
+    merged away   its range lies in one open shard: its records are read as records of that lane
+    split         its records could be of several lanes, and the service does not give back explicit hash keys:
+                  `identify` and `check` leave them out and state it; `profile` and `plan` count keys, so they count
+                  each in the shard that has its hash key now
+
+Columns are those of a topic: `key`, `timestamp`, `lane` (or `partition`), `offset`, and
 fields of the value. User records of aggregated ones are records of their own; those that a consumer would discard are
 counted. Topics as the same: `kafka.data` and `kafka.local_scan`, which read the chunks that `stream.ShardChunks` makes.
 """
@@ -18,7 +25,7 @@ from keylane.systems.kafka.local_scan import ScannedTopic, counted_scan
 from keylane.systems.kafka.ranges import ScannedRanges, scanned_spec
 from keylane.systems.kafka.values import fields_for
 from keylane.systems.kinesis.access import access_of
-from keylane.systems.kinesis.shards import describe_stream, number_of, shards_of
+from keylane.systems.kinesis.shards import describe_stream, in_lineage, number_of, shards_of
 from keylane.systems.kinesis.stream import ShardChunks
 from keylane.systems.read_range import ReadRange
 from keylane.systems.streams import Description, Part, Skipped
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.contract.fields import FieldSpec
-    from keylane.keyspace.layout import ShardLayout
+    from keylane.keyspace.layout import Shard, ShardLayout
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.reader import RecordChunk
@@ -41,12 +48,28 @@ class OpenShards:
     access: KinesisAccess
     layout: ShardLayout
     wanted: ReadRange
-    most: int | None
 
     @property
     def lanes(self) -> dict[int, int]:
-        """Number of a shard -> its lane."""
-        return {number_of(shard.id): lane for lane, shard in enumerate(self.layout.open)}
+        """Number of a shard -> its lane: of open shards, and of closed ones that lie in one of them; parents first."""
+        space = self.layout.key_space
+        between = {number_of(one.id): (space.lane_of(one.start), space.lane_of(one.end)) for one in self._shards}
+        return {number: first for number, (first, last) in between.items() if first == last}
+
+    @property
+    def split(self) -> list[Shard]:
+        """Closed shards whose range several open ones share."""
+        lanes = self.lanes
+        return [shard for shard in self._shards if number_of(shard.id) not in lanes]
+
+    @property
+    def _shards(self) -> list[Shard]:
+        return in_lineage(self.layout)
+
+    @property
+    def most(self) -> int | None:
+        """How many records of a shard are read; None: all."""
+        return None if self.wanted.most is None else max(1, self.wanted.most // len(self.lanes))
 
     @property
     def read(self) -> list[int]:
@@ -61,13 +84,30 @@ class OpenShards:
     @property
     def sampled(self) -> str:
         """What is read of a stream that is not read as a whole."""
-        closed = len(self.layout.shards) - len(self.layout.open)
-        parts = [f"without {plural(closed, 'closed shard')}"] if closed else []
+        return self._part(f"without {plural(len(self.split), 'closed shard')} that were split" if self.split else "")
+
+    @property
+    def counted(self) -> str:
+        """The same where records of split shards are counted, too."""
+        return self._part("")
+
+    def _part(self, left_out: str) -> str:
+        parts = [left_out] if left_out else []
         parts += ["by time"] if self.wanted.since is not None or self.wanted.until is not None else []
-        parts += (
-            [f"{len(self.read)} of {plural(len(self.layout.open), 'open shard')}"] if self.wanted.partitions else []
-        )
+        chosen, of = len(set(self.wanted.partitions)), plural(len(self.layout.open), "open shard")
+        parts += [f"{chosen} of {of}"] if self.wanted.partitions else []
         return f"a part: {', '.join(parts)}" if parts else ""
+
+    def unjudged(self, stream: str) -> str:
+        """How many records split shards hold, in words; nothing where they hold none."""
+        shards, reader = self.split, self.chunks()
+        many = sum(len(one) for shard in shards for one in reader.chunks(stream, number_of(shard.id), 0, self.most))
+        if not many:
+            return ""
+        least = "at least " if reader.cut else ""
+        where = f"{plural(len(shards), 'closed shard')} that {'was' if len(shards) == 1 else 'were'} split"
+        what = f"{least}{plural(many, 'record')} {'is' if many == 1 else 'are'} in {where}"
+        return f"{what}, not judged: which open shard each would be in is not known; new records will be"
 
     def chunks(self, **flags: bool) -> ShardChunks:
         """A reader of them."""
@@ -79,13 +119,11 @@ def open_shards(address: Address, options: StreamOptions) -> OpenShards:
     """Ask the service what there is of a stream now."""
     access = access_of(address)
     describe_stream(access, address.name)
-    layout, wanted = shards_of(access, address.name), options.read_range or ReadRange()
-    most = None if wanted.most is None else max(1, wanted.most // max(1, len(layout.open)))
-    return OpenShards(access, layout, wanted, most)
+    return OpenShards(access, shards_of(access, address.name), options.read_range or ReadRange())
 
 
 def describe_shards(address: Address, spec: FieldSpec, options: StreamOptions) -> Description:
-    """The open shards as columns."""
+    """The shards that are of one lane as columns."""
     found = open_shards(address, options)
     parts = tuple(Part(address.name, lane=number, end=found.most) for number in found.read)
     columns = (spec.key, "lane", "partition", "offset", "timestamp")
@@ -107,11 +145,12 @@ def describe_shards(address: Address, spec: FieldSpec, options: StreamOptions) -
         sampled=found.sampled,
         key_space=found.layout.key_space,
         noticed=lambda: [text for reader in readers for text in reader.noticed()],
+        unjudged=lambda: found.unjudged(address.name),
     )
 
 
 def scan_local(address: Address, options: StreamOptions, wanted: ScanRequest) -> LocalScan:
-    """The open shards, counted in this process: read once, and kept."""
+    """All shards, counted in this process: read once, and kept."""
     if wanted.seconds is not None:
         raise UsageError.of("only a topic can be listened to", got=str(address), hint="leave --for out, or --last 10m")
     if wanted.size is not None:
@@ -121,27 +160,56 @@ def scan_local(address: Address, options: StreamOptions, wanted: ScanRequest) ->
     kept = KeptShards(found, address.name, values=bool(fields.spec.of_value), times=True, lengths=True)
     ranges = [(0, kept.records(lane)) for lane in range(len(found.layout.open))]
     if not any(end for _, end in ranges):
-        hint = "the stream has no records in its open shards" if options.read_range is None else "the range is empty"
+        hint = "the stream has no records" if options.read_range is None else "the range is empty"
         raise DataError.of("no records", got=str(address), hint=hint)
     given: Any = kept
     read = ScannedTopic(address.name, given, fields)
     id_ = describe_stream(found.access, address.name).id
-    scan = counted_scan(read, ScannedRanges(ranges, found.sampled, id_), wanted)
+    scan = counted_scan(read, ScannedRanges(ranges, found.counted, id_), wanted)
 
     def unread() -> str:
-        return "; ".join(filter(None, (scan.unread(), *kept.reader.noticed())))
+        return "; ".join(filter(None, (scan.unread(), *kept.reader.noticed(), *kept.noticed())))
 
     return replace(scan, key_space=found.layout.key_space, unread=unread)
 
 
 class KeptShards:
-    """The records of all open shards, read once: a reader of lanes by their positions."""
+    """The records of all shards, read once: a reader of lanes by their positions.
+
+    `moved` counts records of split shards, `unplaced` those of them whose hash key is not known.
+    """
 
     def __init__(self, found: OpenShards, stream: str, **flags: bool) -> None:
-        self.reader = found.chunks(**flags)
-        self.kept: dict[int, list[RecordChunk]] = {
-            found.lanes[number]: list(self.reader.chunks(stream, number, 0, found.most)) for number in found.read
-        }
+        self.reader, chosen = found.chunks(**flags), found.wanted.partitions
+        self.kept: dict[int, list[RecordChunk]] = {}
+        split = {number_of(shard.id): found.layout.key_space.lane_of(shard.start) for shard in found.split}
+        self.split, self.moved, self.unplaced = len(split), 0, 0
+        for number in sorted({*found.read, *split}):
+            for chunk in self.reader.chunks(stream, number, 0, found.most):
+                for lane, part in self._dealt(chunk, split.get(number)).items():
+                    if not chosen or lane in chosen:
+                        self.kept.setdefault(lane, []).append(part)
+
+    def _dealt(self, chunk: RecordChunk, first: int | None) -> dict[int, RecordChunk]:
+        """Records by their lane; those whose lane is not known are counted in the first one of their shard's range."""
+        if first is None:
+            return {chunk.lanes[0]: chunk}
+        rows: dict[int, list[int]] = {}
+        for row, lane in enumerate(chunk.lanes):
+            rows.setdefault(first if lane < 0 else lane, []).append(row)
+        self.moved, self.unplaced = self.moved + len(chunk), self.unplaced + chunk.lanes.count(-1)
+        return {lane: chunk.taken(several) for lane, several in rows.items()}
+
+    def noticed(self) -> list[str]:
+        """What there is to say of split shards."""
+        if not self.moved:
+            return []
+        where = f"{plural(self.split, 'closed shard')} that {'was' if self.split == 1 else 'were'} split"
+        found = [f"{plural(self.moved, 'record')} of {where} counted in the shard that has their hash key now"]
+        if self.unplaced:
+            unknown = "had an explicit hash key, which is not known: their shard is a guess"
+            found.append(f"{plural(self.unplaced, 'record')} of them {unknown}")
+        return found
 
     def records(self, lane: int) -> int:
         """How many there are."""

@@ -36,7 +36,7 @@ from keylane.systems.kafka.values import fields_for
 from keylane.systems.kinesis.access import access_of
 from keylane.systems.kinesis.messages import TIME, key_of, message_of, own_headers, value_of
 from keylane.systems.kinesis.reader import ShardReader
-from keylane.systems.kinesis.shards import describe_stream, in_lineage, number_of, shards_of
+from keylane.systems.kinesis.shards import describe_stream, id_of, in_lineage, number_of, shards_of
 from keylane.systems.kinesis.target import read_spaces
 from keylane.systems.streams import LEFT_OUT, Part, Stream
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
-    from keylane.keyspace.layout import Shard
+    from keylane.keyspace.layout import Shard, ShardLayout
     from keylane.systems.endpoint import Address, Endpoint, StreamOptions
     from keylane.systems.kinesis.access import KinesisAccess
     from keylane.systems.kinesis.reader import ReadRecord
@@ -134,7 +134,8 @@ class ShardChunks(TopicReader):
     ) -> Iterator[RecordChunk]:
         """The records of a shard, which `lane` is the number of, from one position up to another or to its end."""
         access: Any = self.access
-        shards = {number_of(shard.id): shard for shard in shards_of(access, topic).shards}
+        layout = shards_of(access, topic)
+        shards = {number_of(shard.id): shard for shard in layout.shards}
         if lane not in shards:
             raise DataError.of(
                 "the stream no longer has a shard", got=f"{topic}/{lane}", hint="its records have expired"
@@ -144,19 +145,28 @@ class ShardChunks(TopicReader):
         for taken in reader.turns(until):
             within = [one for one in taken if one.position >= start and (end is None or one.position < end)]
             if within:
-                yield self._chunk(within, shards[lane], dead=dead)
+                yield self._chunk(within, shards[lane], layout, dead=dead)
             if end is not None and taken[-1].position >= end - 1:
                 self.cut = f"a part: at most {count(end)} records of each shard"
                 break
         self.discarded += reader.discarded
 
-    def _chunk(self, records: Sequence[ReadRecord], shard: Shard, *, dead: bool) -> RecordChunk:
+    def _lanes(self, records: Sequence[ReadRecord], shard: Shard, now: ShardLayout) -> list[int]:
+        """Those of the shard; of a split one that of each hash key, -1 where it had another, which is not known."""
+        assert self.lanes is not None
+        if (own := self.lanes.get(number_of(shard.id))) is not None:
+            return [own] * len(records)
+        space = now.key_space
+        found = ((one.user.hash_key, shard.start <= one.user.hash_key <= shard.end) for one in records)
+        return [space.lane_of(hash_key) if inside else -1 for hash_key, inside in found]
+
+    def _chunk(self, records: Sequence[ReadRecord], shard: Shard, now: ShardLayout, *, dead: bool) -> RecordChunk:
         chunk, messages = RecordChunk(), [ShardMessage(one, self.headers) for one in records]
         self._add(chunk, messages)
         if dead:
             self._add_letters(chunk, [dict(message.headers()) for message in messages])
         if self.lanes is not None:
-            chunk.lanes = [self.lanes[number_of(shard.id)]] * len(records)
+            chunk.lanes = self._lanes(records, shard, now)
         if self.space is not None:
             number = number_of(shard.id) << POSITION_BITS
             chunk.offsets = [number | offset for offset in chunk.offsets]
@@ -167,6 +177,16 @@ class ShardChunks(TopicReader):
 def _lane(one: ReadRecord, shard: Shard, space: KeySpace) -> int:
     """The lane of a record's hash key; one that there is not, where the shard that it lies in has no such hash key."""
     return space.lane_of(one.user.hash_key) if shard.start <= one.user.hash_key <= shard.end else len(space)
+
+
+def located(offset: int) -> tuple[str, int]:
+    """The shard of an offset in a target, and the position there.
+
+    >>> located((3 << POSITION_BITS) + 17)
+    ('shardId-000000000003', 17)
+    """
+    number, position = divmod(offset, 1 << POSITION_BITS)
+    return id_of(number), position
 
 
 def source_stream(address: Address, contract: Contract | None, options: StreamOptions) -> Stream:
@@ -225,6 +245,7 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
         as_messages=True,
         key_space=spaces[address.name],
         noticed=reader.noticed,
+        located=located,
         values="" if options.values else LEFT_OUT,
     )
     return stream if begun is None else as_begun(stream, Path(options.state or ""), *begun, streams)

@@ -1,5 +1,7 @@
 package keylane.topics;
 
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -10,6 +12,7 @@ import java.util.Map;
 import keylane.blocks.RecordPacker;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.InterruptException;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
@@ -72,8 +75,17 @@ final class TopicStream implements MicroBatchStream, SupportsTriggerAvailableNow
         last = ends();
     }
 
-    /** As committed: what a transaction still holds open is not there yet. */
     private long[] ends() {
+        try {
+            return committedEnds();
+        } catch (InterruptException stop) {
+            // As Spark knows the end of a query that is stopped, and takes it for no failure.
+            throw new UncheckedIOException(new InterruptedIOException(stop.getMessage()));
+        }
+    }
+
+    /** As committed: what a transaction still holds open is not there yet. */
+    private long[] committedEnds() {
         if (consumer == null) {
             consumer = TopicConsumers.consumer(settings);
         }

@@ -1,0 +1,93 @@
+"""One rule for the column of lanes: the usual names are taken alike by every command that reads lanes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keylane import partitioner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Run = Callable[..., tuple[int, str, str]]
+
+LANES = 12
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def written(path: Path, column: str, *, nulls: int = 0, lane: Callable[[int], object] | None = None) -> None:
+    """Keys in the lanes of Java's client; each `nulls`-th row has an empty cell, in lanes by turns."""
+    by_key = partitioner("kafka-java").lane
+    rows = []
+    for n in range(3_000):
+        empty = bool(nulls) and n % nulls == 0
+        key = "" if empty else f"m-{n % 400}"
+        at = lane(n) if lane else n // nulls % LANES if empty else by_key(key.encode(), LANES)
+        rows.append(f"{key},{at}\n")
+    path.write_text(f"k,{column}\n" + "".join(rows), "utf-8")
+
+
+@pytest.mark.parametrize("column", ["lane", "partition"])
+def test_every_command_takes_the_usual_names(column: str, run: Run, tmp_path: Path) -> None:
+    written(tmp_path / "pay.csv", column)
+    code, out, _ = run("init", "pay.csv", "--key", "k")
+    assert (code, "kafka-java" in out) == (0, True)
+    code, out, _ = run("identify", "pay.csv", "--key", "k", "-o", "json")
+    assert (code, json.loads(out)["lanes"]) == (0, LANES)
+    code, out, err = run("check", "pay.yaml", "--data", "pay.csv", "-o", "json")
+    assert (code, json.loads(out)["data"]["misplaced"]) == (0, 0), err
+    code, out, err = run("profile", "pay.csv", "--key", "k", "-o", "json")
+    assert (code, json.loads(out)["lanes"] is not None) == (0, True)
+    assert f"lanes are those in column {column}" in err
+    (tmp_path / "too.csv").write_bytes((tmp_path / "pay.csv").read_bytes())
+    assert run("check", "pay.csv", "too.csv", "--key", "k")[0] == 0
+
+
+def test_twin_a_column_of_the_name_without_whole_numbers_is_no_lane(run: Run, tmp_path: Path) -> None:
+    """A partition of a data set by day is none of a topic."""
+    written(tmp_path / "pay.csv", "partition", lane=lambda n: f"2014-04-{n % 28 + 1:02}")
+    assert "has no column of lanes" in run("init", "pay.csv", "--key", "k")[2]
+    assert "which column holds the lane is not given" in run("identify", "pay.csv", "--key", "k")[2]
+    code, out, err = run("profile", "pay.csv", "--key", "k", "-o", "json")
+    assert (code, json.loads(out).get("lanes")) == (0, None), err
+
+
+def test_a_key_that_has_the_name_is_no_lane(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pay.csv").write_text("partition\n" + "".join(f"{n % 9}\n" for n in range(900)), "utf-8")
+    code, out, err = run("profile", "pay.csv", "--key", "partition", "-o", "json")
+    assert (code, json.loads(out).get("lanes")) == (0, None), err
+
+
+def test_init_reads_empty_cells_in_several_lanes_as_null_and_says_so(run: Run, tmp_path: Path) -> None:
+    written(tmp_path / "nul.csv", "partition", nulls=25)
+    code, out, err = run("init", "nul.csv", "--key", "k", "-o", "json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert (document["identified"]["null_rows"], document["identified"]["empty_rows"]) == (120, 0)
+    assert "have an empty cell in k, in several lanes" in document["notes"][0]
+    assert all(" --csv-null ''" in one for one in document["next"])
+    # What it proposes ends well; the twin without the option does not.
+    check = ["check", "nul.yaml", "--data", "nul.csv"]
+    assert run(*check, "--csv-null", "")[0] == 0
+    assert run(*check)[0] == 4
+
+
+def test_empty_keys_in_one_lane_stay_empty_keys(run: Run, tmp_path: Path) -> None:
+    by_key = partitioner("kafka-java").lane
+    rows = [
+        f"{key},{by_key(key.encode(), LANES)}\n" for n in range(3_000) for key in [f"m-{n % 400}" if n % 25 else ""]
+    ]
+    (tmp_path / "nul.csv").write_text("k,partition\n" + "".join(rows), "utf-8")
+    code, out, err = run("init", "nul.csv", "--key", "k", "-o", "json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert (document["notes"], document["identified"]["empty_rows"]) == ([], 120)
+    assert not any("--csv-null" in one for one in document["next"])

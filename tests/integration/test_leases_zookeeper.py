@@ -11,7 +11,7 @@ from tests.integration.zookeeper_servers import free_port, zookeeper_running
 from tests.unit.systems.leases.lease_stores import TTL, check_store
 
 from keylane.errors import BrokerError, UsageError
-from keylane.groups.ownership import Acquire, Renew
+from keylane.groups.ownership import Acquire, Release, Renew
 from keylane.systems.leases import open_leases
 from keylane.systems.leases.zookeeper import ZooKeeperLeases, zookeeper_leases
 
@@ -36,6 +36,21 @@ def test_a_store_in_zookeeper_does_what_every_store_does(zookeeper: ZooKeeperSer
         check_store(one, other)
     with pytest.raises(UsageError, match="2"), open_leases(address, "same", 3, TTL):
         pass
+
+
+def test_a_group_is_resized_while_nobody_holds_an_id(zookeeper: ZooKeeperServers) -> None:
+    with leases(zookeeper, "resized") as one, leases(zookeeper, "resized") as other:
+        mine = one.answer(Acquire("a", (0,), TTL))
+        assert mine is not None
+        with pytest.raises(UsageError, match="in use"):
+            other.resize(3)
+        assert one.answer(Release(mine)) is not None
+        other.resize(3)
+        with pytest.raises(UsageError, match="3"):
+            one.answer(Acquire("a", (0,), TTL))
+        grown = other.answer(Acquire("b", (2,), TTL))
+        assert grown is not None
+        assert grown.epoch == mine.epoch + 1
 
 
 def test_a_lease_goes_with_the_session_and_a_late_renewal_is_refused(zookeeper: ZooKeeperServers) -> None:

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.owner_run import OwnerRun, judged, resume, wrong_states
+from confluent_kafka import Consumer, Producer
+from tests.integration.owner_run import OwnerRun, judged, messages_of, reader_of, resume, wrong_states
+from tests.integration.topics import create_topic, delete_topic
+
+from keylane.errors import DataError, FencedError, KeylaneError
+from keylane.groups.ownership import Lease, Terms
+from keylane.systems.kafka import InputRecord, JsonStep, LaneOwner, OutputRecord, OwnerPlan, kafka_access
+from keylane.systems.kafka.owner_writers import Duty, Produced, TransactionalWriter, fence_all
+from keylane.systems.leases import open_leases
+from keylane.systems.leases.sqlite import sqlite_leases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from keylane.systems.broker import Cluster
@@ -115,3 +126,89 @@ def test_a_rolling_deploy_replays_nothing_and_moves_nothing_else(
         sources, (outputs, _) = run.sources(), run.outputs(raw=True)
     assert judged(run.topic, sources, outputs).ok
     assert wrong_states(sources, outputs) == 0
+
+
+class Echo(JsonStep):
+    """Writes each record with the number of those before it."""
+
+    def apply(self, state: dict[str, Any], record: InputRecord) -> Iterable[OutputRecord]:
+        state["count"] = state.get("count", 0) + 1
+        return [OutputRecord(record.key, str(state["count"]).encode())]
+
+
+def owned(plan: OwnerPlan, instances: int, seconds: float = 60.0, until: int = 0) -> None:
+    """Run an owner in this process until it has written so many records, and stop it gracefully."""
+    with open_leases(plan.folder.parent / "leases.db", plan.group, instances, TTL) as store:
+        owner = LaneOwner(plan, Echo(), store)
+        failure: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                owner.run()
+            except KeylaneError as error:
+                failure.append(error)
+
+        thread = Thread(target=run)
+        thread.start()
+        end = time.monotonic() + seconds
+        while thread.is_alive() and owner.health()[1]["written"] < until:
+            assert time.monotonic() < end, str(owner.health())
+            time.sleep(0.05)
+        owner.stop()
+        thread.join()
+        if failure:
+            raise failure[0]
+
+
+def send(broker: Cluster, topic: str, count: int, lane: int = 0) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(count):
+        producer.produce(topic, str(number), "k", lane)
+    assert producer.flush(60) == 0
+
+
+def test_what_cannot_go_on_is_an_error(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+    """An output without the partition, a topic that was made anew, a topic that is not there."""
+    source, narrow, wide = topic(2, "owned"), topic(1, "made"), topic(2, "made")
+    send(broker, source, 3, lane=1)
+    plan = OwnerPlan(kafka_access(broker.bootstrap), "errors", source, narrow, tmp_path / "snapshots", Terms(TTL))
+    with pytest.raises(DataError, match="partition"):
+        owned(plan, 1, until=3)
+    owned(replace(plan, output=wide), 1, until=3)
+    delete_topic(broker, source)
+    create_topic(broker, source, 2)
+    send(broker, source, 9, lane=1)
+    with pytest.raises(DataError, match="made anew"):
+        owned(replace(plan, output=wide), 1, until=12)
+    with pytest.raises(KeylaneError, match="nowhere"):
+        owned(replace(plan, topic="nowhere"), 1, until=1)
+
+
+def test_another_number_of_ids_begins_behind_a_fence(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    source, output = topic(4, "owned"), topic(4, "made")
+    plan = OwnerPlan(kafka_access(broker.bootstrap), "grown", source, output, tmp_path / "snapshots", Terms(TTL))
+    for lane in range(4):
+        send(broker, source, 5, lane)
+    owned(replace(plan, instance=0), 2, until=10)
+    owned(replace(plan, instance=1), 2, until=10)
+    with sqlite_leases(tmp_path / "leases.db", "grown", 2) as store:
+        former = TransactionalWriter(Duty(plan.access, "grown", source, (1,), output, 4, Lease(1, 2), 10.0))
+        former.begin()
+        store.resize(1)
+    fence_all(plan.access, "grown", 2)
+    for lane in range(4):
+        send(broker, source, 5, lane)
+    owned(plan, 1, until=20)
+    own = {"group.id": "grown", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, **own})
+    with pytest.raises(FencedError):
+        former.write([Produced(1, b"k", b"late", [])], {1: 6}, consumer)
+    former.close()
+    consumer.close()
+    reader = reader_of(broker.bootstrap)
+    for lane in range(4):
+        values = [message.value() for message in messages_of(reader, output, lane, 0, 10**6)]
+        assert values == [str(number).encode() for number in range(1, 11)]
+    reader.close()

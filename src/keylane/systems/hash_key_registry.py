@@ -29,6 +29,7 @@ from keylane.contract.shards import MOST_UNITS, partition_key_units
 from keylane.errors import TargetError, UnknownNameError, UsageError, did_you_mean
 from keylane.keyspace.key_tree import KeyTree, cursor_after_removal, handed_out_anew, next_free, nodes_above, walk
 from keylane.keyspace.sequences import SEQUENCES
+from keylane.systems.sqlite_transaction import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -284,14 +285,8 @@ class HashKeyRegistry:
     def _changing(self, *, keep: bool = True) -> Iterator[None]:
         """One transaction, with the write lock from its beginning."""
         try:
-            self._sql.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self._sql, keep=keep):
                 yield
-                self._sql.execute("COMMIT" if keep else "ROLLBACK")
-            except BaseException:
-                if self._sql.in_transaction:
-                    self._sql.execute("ROLLBACK")
-                raise
         except sqlite3.Error as error:
             raise _unusable(self.path, error) from error
 

@@ -40,6 +40,8 @@ class Snapshot:
     epoch: int
     position: int
     state: bytes
+    #: By which a topic that was made anew under the same name is known; empty where brokers have none.
+    topic_id: str = ""
 
     @property
     def name(self) -> str:
@@ -64,6 +66,7 @@ class Snapshots:
             "lane": snapshot.lane,
             "epoch": snapshot.epoch,
             "position": snapshot.position,
+            "topic_id": snapshot.topic_id,
             "sha256": hashlib.sha256(snapshot.state).hexdigest(),
         }
         write_bytes(home / snapshot.name, json.dumps(about).encode() + b"\n" + snapshot.state)
@@ -98,7 +101,7 @@ def _whole(content: bytes, topic: str, lane: int) -> Snapshot:
     line, _, state = content.partition(b"\n")
     try:
         about: dict[str, Any] = json.loads(line)
-        found = Snapshot(about["topic"], about["lane"], about["epoch"], about["position"], state)
+        found = Snapshot(about["topic"], about["lane"], about["epoch"], about["position"], state, about["topic_id"])
         digest, version = about["sha256"], about["version"]
     except (ValueError, KeyError, TypeError):
         raise DataError.of("not a snapshot", got=line[:60]) from None

@@ -62,6 +62,9 @@ S = TypeVar("S")
 Phase: TypeAlias = Literal["starting", "waiting", "fencing", "restoring", "serving", "stopping", "stopped"]
 #: How long records are waited for before the loop looks around.
 TURN_SECONDS: Final = 0.1
+#: Positions are committed again so often, though nothing came: brokers drop the offsets of a group that is silent for
+#: days, and what was written already would be written once more.
+TOUCH_SECONDS: Final = 3600.0
 #: Not well: the loop has not come around for so many seconds.
 SILENT_SECONDS: Final = 60.0
 
@@ -168,6 +171,7 @@ class _Holding(Generic[S]):
     pending: tuple[list[Produced], dict[int, int]] | None = None
     kept: dict[int, int] = field(default_factory=dict)
     kept_at: float = 0.0
+    touched_at: float = 0.0
 
 
 class LaneOwner(Generic[S]):
@@ -190,7 +194,7 @@ class LaneOwner(Generic[S]):
         self._phase: Phase = "starting"
         self._holding: _Holding[S] | None = None
         self._counts = dict.fromkeys(("applied", "replayed", "written", "snapshots", "fenced", "interrupted"), 0)
-        self._around, self._lanes = clock(), 0
+        self._around, self._lanes, self._output_lanes, self._topic_id = clock(), 0, 0, ""
         self._silence: Callable[[], str] = lambda: ""
 
     def stop(self) -> None:
@@ -217,7 +221,7 @@ class LaneOwner(Generic[S]):
             "phase": self._phase,
             "instance": holding.lease.instance if holding else None,
             "epoch": holding.lease.epoch if holding else None,
-            "positions": {str(lane): at for lane, at in sorted(holding.positions.items())} if holding else {},
+            "positions": {str(lane): at for lane, at in sorted(dict(holding.positions).items())} if holding else {},
             "seconds_since_turn": round(idle, 3),
             "store_silence": self._silence(),
             **self._counts,
@@ -226,8 +230,13 @@ class LaneOwner(Generic[S]):
 
     def run(self) -> None:
         """Take an id and serve its lanes, again and again, until `stop`. An error ends it; the id is given back."""
-        plan, output_lanes = self._plan, self._lanes_of(self._plan.output)
-        self._lanes = self._lanes_of(plan.topic)
+        plan = self._plan
+        with open_cluster(plan.access) as cluster:
+            counts = cluster.lanes([plan.topic, plan.output])
+            for missing in (topic for topic, lanes in counts.items() if not lanes):
+                raise DataError.of("there is no such topic", got=missing, hint=f"create it at {plan.access.brokers}")
+            self._lanes, self._output_lanes = counts[plan.topic], counts[plan.output]
+            self._topic_id = cluster.topic_ids([plan.topic]).get(plan.topic, "")
         claim = claim_of(self.name, self._store.instances, plan.terms, plan.instance)
         try:
             with self._consumer() as consumer, LeaseKeeper(self._store, claim, self._clock) as keeper:
@@ -238,21 +247,21 @@ class LaneOwner(Generic[S]):
                     if lease is None:
                         keeper.wait(TURN_SECONDS)
                     else:
-                        self._own(lease, keeper, consumer, output_lanes)
+                        self._own(lease, keeper, consumer)
                 self._phase = "stopping"
         finally:
             self._phase = "stopped"
 
-    def _own(self, lease: Lease, keeper: LeaseKeeper, consumer: Any, output_lanes: int) -> None:
+    def _own(self, lease: Lease, keeper: LeaseKeeper, consumer: Any) -> None:
         """Serve under a lease until it is lost. An interruption leaves states in memory; the fence is put up anew."""
         plan = self._plan
-        with suppress(BrokerError):
-            # More of them than before, perhaps; where nobody answers, as many as there were.
-            self._lanes = self._lanes_of(plan.topic)
+        # More of them than before, perhaps; where nobody answers, as many as there were.
+        with suppress(BrokerError), open_cluster(plan.access) as cluster:
+            self._lanes = cluster.lanes([plan.topic])[plan.topic]
         lanes = tuple(lanes_of(lease.instance, self._store.instances, self._lanes))
-        self._holding = _Holding(lease, lanes, kept_at=self._clock())
+        self._holding = _Holding(lease, lanes, kept_at=self._clock(), touched_at=self._clock())
         self._tell("owned", {"instance": lease.instance, "epoch": lease.epoch, "lanes": lanes})
-        duty = Duty(plan.access, plan.group, plan.topic, lanes, plan.output, output_lanes, lease, plan.terms.ttl)
+        duty = Duty(plan.access, plan.group, plan.topic, lanes, plan.output, self._output_lanes, lease, plan.terms.ttl)
         while not keeper.has_lost(lease) and not self._stop.is_set():
             self._turn("waiting")
             if not keeper.holds(lease):
@@ -262,6 +271,8 @@ class LaneOwner(Generic[S]):
             try:
                 self._serve(self._holding, writer, keeper, consumer)
             except BrokerError as error:
+                if is_permanent(error.__cause__):
+                    raise
                 self._counts["fenced" if isinstance(error, FencedError) else "interrupted"] += 1
                 self._tell("fenced" if isinstance(error, FencedError) else "interrupted", {"why": str(error)})
                 keeper.wait(TURN_SECONDS)
@@ -295,6 +306,9 @@ class LaneOwner(Generic[S]):
                 break
             if self._clock() - holding.kept_at >= self._plan.snapshot_seconds:
                 self._keep(holding)
+            if self._clock() - holding.touched_at >= TOUCH_SECONDS and holding.written:
+                writer.write([], holding.written, consumer)
+                holding.touched_at = self._clock()
         if self._stop.is_set() and holding.pending is None:
             self._turn("stopping")
             self._keep(holding)
@@ -313,10 +327,20 @@ class LaneOwner(Generic[S]):
             found, problems = self._snapshots.newest(self._plan.topic, lane)
             for problem in problems:
                 self._tell("damaged", {"lane": lane, "why": problem})
+            if found is not None:
+                self._check_same_topic(found)
+                holding.kept[lane] = found.position
             holding.states[lane] = self._step.load(found.state) if found else self._step.new()
-            holding.positions[lane] = holding.kept[lane] = found.position if found else 0
-            if found is None:
-                del holding.kept[lane]
+            holding.positions[lane] = found.position if found else 0
+
+    def _check_same_topic(self, found: Snapshot) -> None:
+        if found.topic_id and self._topic_id and found.topic_id != self._topic_id:
+            raise DataError.of(
+                f"topic {found.topic!r} was made anew since the snapshot of lane {found.lane} was taken",
+                got=f"topic id {self._topic_id}",
+                allowed=found.topic_id,
+                hint=f"remove {self._plan.folder} to begin with an empty state",
+            )
 
     def _check_kept_by_topic(self, holding: _Holding[S], consumer: Any) -> None:
         from confluent_kafka import KafkaException, TopicPartition
@@ -360,7 +384,7 @@ class LaneOwner(Generic[S]):
             positions[record.lane] = record.offset + 1
             self._counts["applied"] += 1
             own = owner_headers(record.topic, record.lane, record.offset, holding.lease.epoch)
-            made += [_produced(output, record.lane, own) for output in outputs]
+            made += [self._produced(output, record.lane, own) for output in outputs]
         holding.pending = (made, positions) if positions else None
 
     def _write(self, holding: _Holding[S], writer: OwnerWriter, consumer: Any) -> None:
@@ -377,7 +401,8 @@ class LaneOwner(Generic[S]):
         for lane, position in holding.positions.items():
             if holding.kept.get(lane) != position:
                 state = self._step.dump(holding.states[lane])
-                self._snapshots.write(Snapshot(self._plan.topic, lane, holding.lease.epoch, position, state))
+                topic, epoch = self._plan.topic, holding.lease.epoch
+                self._snapshots.write(Snapshot(topic, lane, epoch, position, state, self._topic_id))
                 holding.kept[lane] = position
                 self._counts["snapshots"] += 1
                 self._around = self._clock()
@@ -386,9 +411,16 @@ class LaneOwner(Generic[S]):
     def _turn(self, phase: Phase) -> None:
         self._phase, self._around = phase, self._clock()
 
-    def _lanes_of(self, topic: str) -> int:
-        with open_cluster(self._plan.access) as cluster:
-            return cluster.lanes([topic])[topic]
+    def _produced(self, output: OutputRecord, lane: int, own: Headers) -> Produced:
+        into = lane if output.lane is None else output.lane
+        if not 0 <= into < self._output_lanes:
+            raise DataError.of(
+                f"{self._plan.output!r} has no such partition",
+                got=into,
+                allowed=f"0 to {self._output_lanes - 1}",
+                hint="as many partitions as the source has, or a lane for each output",
+            )
+        return Produced(into, output.key, output.value, [*output.headers, *own])
 
     @contextmanager
     def _consumer(self) -> Iterator[Any]:
@@ -421,10 +453,6 @@ def _input(message: Any) -> InputRecord:
         list(message.headers() or ()),
         message.timestamp()[1],
     )
-
-
-def _produced(output: OutputRecord, lane: int, own: Headers) -> Produced:
-    return Produced(lane if output.lane is None else output.lane, output.key, output.value, [*output.headers, *own])
 
 
 def _check_error(error: Any, topic: str) -> None:

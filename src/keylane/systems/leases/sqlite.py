@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 from keylane.errors import TargetError, UsageError
 from keylane.groups.ownership import Lease, LeaseTable
 from keylane.systems.leases.group import in_use, other_count
+from keylane.systems.sqlite_transaction import transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -109,14 +110,8 @@ class SqliteLeases:
         """One transaction, with the write lock from its beginning."""
         with self._turn:
             try:
-                self._sql.execute("BEGIN IMMEDIATE")
-                try:
+                with transaction(self._sql):
                     yield
-                    self._sql.execute("COMMIT")
-                except BaseException:
-                    if self._sql.in_transaction:
-                        self._sql.execute("ROLLBACK")
-                    raise
             except sqlite3.Error as error:
                 raise _unusable(self.path, error) from error
 
@@ -145,19 +140,13 @@ def sqlite_leases(
 def _prepare(path: Path, connection: sqlite3.Connection) -> None:
     """Make the tables of a new file; refuse a file that is something else."""
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         owner = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         _check_ours(path, owner, version, tables)
         for statement in _TABLES if owner != APPLICATION else ():
             connection.execute(statement)
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _check_ours(path: Path, owner: int, version: int, tables: int) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 if find_spec("pyspark") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -64,17 +65,26 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     base = tmp_path_factory.mktemp("cluster")
     port, page = free_port(), free_port()
     master = f"spark://127.0.0.1:{port}"
-    started = [daemon(base, "master.Master", "--port", str(port), "--webui-port", str(page))]
-    try:
+    own = "org.apache.spark.deploy"
+    here = ("--host", "127.0.0.1")
+    started = [daemon(base, f"{own}.master.Master", *here, "--port", str(port), "--webui-port", str(page))]
+    with stopped(started):
         wait_until(lambda: answers(port), started)
         folders = tuple(base / name / "local" for name in ("one", "two"))
         for folder in folders:
             folder.mkdir(parents=True)
             sizes = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(folder.parent))
-            started.append(daemon(base, "worker.Worker", *sizes, master, SPARK_LOCAL_DIRS=str(folder)))
+            started.append(daemon(base, f"{own}.worker.Worker", *here, *sizes, master, SPARK_LOCAL_DIRS=str(folder)))
         python = installed(base)
         wait_until(lambda: workers(page) == 2, started)
         yield Cluster(master, python, folders)
+
+
+@contextmanager
+def stopped(started: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """End these processes with the block, and those that were added to them."""
+    try:
+        yield
     finally:
         for process in started:
             process.send_signal(signal.SIGTERM)
@@ -82,15 +92,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             process.wait(30)
 
 
-def daemon(base: Path, name: str, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
-    """A process of Spark's own cluster, as its start scripts, which the wheel lacks, would start it."""
+def daemon(base: Path, name: str, *arguments: str, classes: Sequence[str] = (), **more: str) -> subprocess.Popen[bytes]:
+    """A process of Spark's own cluster, as its start scripts, which the wheel lacks, start it; or one of Hadoop's."""
     import pyspark
 
     from keylane.spark.jvm import find_java
 
     home = Path(pyspark.__file__).parent
-    command = [str(find_java().home / "bin" / "java"), *SMALL, "-cp", f"{home}/jars/*"]
-    command += [f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *arguments]
+    command = [str(find_java().home / "bin" / "java"), *SMALL, "-cp", ":".join([*classes, f"{home}/jars/*"])]
+    command += [name, *arguments]
     # Without the version of Scala a worker looks for the folders of a build of Spark, and starts no executor.
     environment = {**plain_environment(), "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", **more}
     with (base / "daemons.log").open("ab") as log:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.integration.match_topics import produce, rows_of
 from tests.integration.topics import create_topic, delete_topic
 from tests.match.batch_traffic import geo_contract
@@ -123,6 +123,27 @@ def test_records_that_are_gone_before_they_were_read_end_the_match_with_what_is_
     admin.delete_records([gone])[gone].result(60)
     with pytest.raises(DataError, match=rf"no longer in the source.*{names[0]}-1"):
         follow(*places, given, ONE_BY_ONE, contract=geo_contract(2), spark=spark)
+
+
+@pytest.mark.faults
+def test_a_topic_that_gets_partitions_ends_the_match(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path
+) -> None:
+    made = world(files=1)
+    names = topic(2), topic(2)
+    drivers = produce(broker, names[0], rows_of(made.pings), lambda n: n % 2, plain=True)
+    riders = produce(broker, names[1], rows_of(made.requests), lambda n: n % 2, plain=True)
+
+    def grow(figures: Any) -> None:
+        if figures.total["pings"] < made.pings.num_rows:
+            admin = AdminClient({**librdkafka_settings(broker)})
+            admin.create_partitions([NewPartitions(names[0], 3)])[names[0]].result(60)
+
+    columns, kafka = Columns(unit="us"), KafkaOptions(value="json", max_records=100)
+    given = Options(radius=3000.0, drivers=columns, riders=columns, kafka=kafka)
+    places = drivers, riders, str(tmp_path / "out")
+    with pytest.raises(DataError, match=rf"{names[0]} got partitions.*got 3.*allowed: 2"):
+        follow(*places, given, ONE_BY_ONE, contract=geo_contract(2), spark=spark, tell=grow)
 
 
 @pytest.mark.faults

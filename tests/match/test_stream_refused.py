@@ -267,6 +267,19 @@ def test_blocks_of_files_that_are_not_what_was_read_are_refused(
         body.check()
 
 
+@pytest.mark.parametrize("place", ["in/drivers/out", "in/riders", "in/drivers/_state"])
+@pytest.mark.usefixtures("no_spark")
+def test_a_target_or_state_in_a_source_is_refused(tmp_path: Path, place: str) -> None:
+    sides = world(files=1, drivers=2, riders=2).write(tmp_path / "in")
+    before = sorted(tmp_path.rglob("*"))
+    given, places = Options(radius=3000.0), (str(sides[0]), str(sides[1]))
+    how = replace(FEW, state=str(tmp_path / place))
+    for target, following in ((tmp_path / place, FEW), (tmp_path / "out", how)):
+        with pytest.raises((UsageError, TargetError), match=r"lies in the source|is not empty"):
+            follow(*places, str(target), given, following, contract=geo_contract(4))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 @pytest.mark.parametrize("name", ["out[1]", "out{a,b}", "a?b", "a*b", "a\\b"])
 @pytest.mark.usefixtures("no_spark")
 def test_a_state_of_files_whose_path_spark_would_read_as_a_pattern_is_refused(tmp_path: Path, name: str) -> None:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from keylane.documents.match import MatchDocument
     from keylane.pipelines.match.follow_state import Happened, MatchState
     from keylane.pipelines.match.options import Options
+    from keylane.pipelines.match.sources import MatchSource
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
     from keylane.systems.journal import Probe
@@ -119,6 +120,7 @@ def follow(
     check_lanes(work.lanes)
     state, folder = _places(to, given, how)
     elsewhere = _elsewhere(how.checkpoint)
+    _check_apart(sides, {"target": folder, "state": state})
     if not all(side.messages for side in sides):
         # Records of files are left there as blocks, which Spark reads.
         refuse_patterns(state, "the state")
@@ -235,6 +237,19 @@ def _checked(how: Following) -> Following:
         if not 0 <= value < 10**9:
             raise UsageError.of(f"--{name} is not a duration", got=value, allowed="seconds, 0 or more")
     return how
+
+
+def _check_apart(sides: tuple[MatchSource, MatchSource], places: Mapping[str, Path]) -> None:
+    """Refuse to write into a source: what is written there would be read."""
+    for side in (side for side in sides if not side.messages):
+        source = path_of(side.address, f"the {side.side}").resolve()
+        for name, place in places.items():
+            if place.resolve().is_relative_to(source):
+                raise UsageError.of(
+                    f"the {name} lies in the source of the {side.side}, where it would be read",
+                    got=str(place),
+                    allowed=f"a folder outside of {source}",
+                )
 
 
 def _elsewhere(checkpoint: str | None) -> Path | str | None:

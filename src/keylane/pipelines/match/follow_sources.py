@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from keylane.contract.parse import parse_contract
+from keylane.errors import DataError
 from keylane.pipelines.match.follow_plan import NUMBERS
 from keylane.pipelines.match.follow_state import BEGINNING, Epoch, read_sealed, write_sealed
 from keylane.pipelines.match.options import MICROS, region_for
@@ -359,7 +360,10 @@ class Sources:
 def same_topics(
     sides: tuple[MatchSource, MatchSource], given: Options, state: MatchState, say: Say
 ) -> Iterator[Callable[[], None]]:
-    """A check that topics are those that the match began with: one that was made anew has other records."""
+    """A check that topics are those that the match began with, with as many partitions.
+
+    One that was made anew has other records. What is in a new partition is read late, or not at all.
+    """
     with ExitStack() as opened:
         checks = []
         for side in sides:
@@ -377,14 +381,22 @@ def same_topics(
 
 def _same_topic(cluster: KafkaCluster, side: MatchSource, state: MatchState, say: Say) -> Callable[[], None]:
     name = side.address.name
-    known = state.settled(f"id of {side.side}", lambda: cluster.topic_ids([name]).get(name, ""))
+    began, many = cluster.topics_now([name]).get(name, ("", 0))
+    known = state.settled(f"id of {side.side}", lambda: began)
     if not known:
         say(f"the cluster reports no id of {side}, so a recreated one would not be noticed")
 
     def check() -> None:
-        now = cluster.topic_ids([name]).get(name) if known else ""
-        if now not in {"", known}:
+        now, partitions = cluster.topics_now([name]).get(name, (None, many))
+        if known and now not in {"", known}:
             raise recreated_source(str(side), known, now or "")
+        if partitions != many:
+            raise DataError.of(
+                f"{side} got partitions while it was followed",
+                got=partitions,
+                allowed=str(many),
+                hint="a match keeps its lane count: start a new one, with a contract of so many and another --to",
+            )
 
     return check
 

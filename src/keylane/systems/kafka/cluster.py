@@ -122,29 +122,35 @@ class KafkaCluster:
         Empty where the cluster reports none. A topic that does not exist is not in the result. Brokers that do not
         answer are waited for.
         """
-        ids: dict[str, str] = {}
+        return {topic: known for topic, (known, _) in self.topics_now(topics, seconds).items()}
+
+    def topics_now(self, topics: Sequence[str], seconds: float = ANSWER_SECONDS) -> dict[str, tuple[str, int]]:
+        """The id of each topic that there is, as `topic_ids` has it, and how many partitions it has."""
+        found: dict[str, tuple[str, int]] = {}
         until = time.monotonic() + seconds
         for pause in (0.0, *PAUSES):
             time.sleep(pause)
-            ids |= self._topic_ids([topic for topic in topics if topic not in ids], max(1.0, until - time.monotonic()))
-            if len(ids) == len(topics):
+            away = [topic for topic in topics if topic not in found]
+            found |= self._topics_now(away, max(1.0, until - time.monotonic()))
+            if len(found) == len(topics):
                 break
-        return ids
+        return found
 
-    def _topic_ids(self, topics: Sequence[str], seconds: float) -> dict[str, str]:
+    def _topics_now(self, topics: Sequence[str], seconds: float) -> dict[str, tuple[str, int]]:
         from confluent_kafka import KafkaException, TopicCollection
 
-        ids = {}
+        found = {}
         asked = self.admin.describe_topics(TopicCollection(list(topics)), request_timeout=seconds)
         for topic, answer in asked.items():
             try:
-                ids[topic] = _id_text(answer.result(seconds + TURN_SECONDS).topic_id)
+                now = answer.result(seconds + TURN_SECONDS)
+                found[topic] = _id_text(now.topic_id), len(now.partitions)
             except KafkaException as error:
                 if _name(error) not in MISSING:
                     raise explained(error, self.access.brokers, self.listener) from None
             except TimeoutError:
                 raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
-        return ids
+        return found
 
     def create(self, topic: str, lanes: int) -> None:
         """Create a topic with the cluster's default settings; an existing one is left as it is."""

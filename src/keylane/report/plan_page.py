@@ -312,7 +312,7 @@ def _plan_top(document: PlanDocument) -> Markup:
         # What is wrong comes before what could be better: the answer is that of a stream which is put right.
         wrong, _, why = before.partition(": ")
         answer = join(
-            tag("h1", tag("em", wrong, class_="before"), f": {why.partition('. ')[0]}."),
+            tag("h1", tag("em", wrong, class_="worse"), f": {why.partition('. ')[0]}."),
             tag("p", *first, f"{headline.removesuffix('.')}. {why.partition('. ')[2]}", class_="sub"),
         )
     held = document.holding.says if document.holding else ""

@@ -486,7 +486,7 @@ def test_records_that_are_not_where_the_contract_puts_them_come_before_any_plan(
     code, out, err = run("plan", tmp_path / "d.profile", *told, "--report", tmp_path / "p.html")
     assert out.startswith(f"Fix the writers first: {text}.") == bool(second), err
     assert "At least" not in out
-    headline = f'<h1><em class="before">Fix the writers first</em>: {text}.</h1>'
+    headline = f'<h1><em class="worse">Fix the writers first</em>: {text}.</h1>'
     assert (headline in (tmp_path / "p.html").read_text()) == bool(second)
 
 

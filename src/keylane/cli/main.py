@@ -37,7 +37,7 @@ INNER: Final[dict[str, dict[str, Any]]] = {
         "apply": {},
     },
     "migrate": {"plan": {}},
-    "demo": {"lesson": {}},
+    "demo": {"fence": {}, "lesson": {}},
     "dev": {"jars": {}, "kafka": {"up": {}, "down": {}, "status": {}, "load": {}}},
 }
 #: Names of before, which still work and are not listed.

@@ -16,6 +16,8 @@ from tests.integration.namespaces import namespaces
 from tests.integration.owner_fault_run import NAMESPACES
 from tests.route.killable_routes import ROOT
 
+from keylane.systems.jars import fetched
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -25,6 +27,9 @@ SEED = 20261118
 
 
 def fault_run(folder: Path, *options: str) -> dict[str, Any]:
+    for kit in ("broker", "zookeeper"):
+        # Before the namespaces: inside them there is no way to a repository of jars.
+        fetched(kit)
     with namespaces(f"kl{os.getpid()}-", NAMESPACES) as net:
         command = [sys.executable, "-m", "tests.integration.owner_fault_run", "--prefix", net.prefix]
         done = subprocess.run(

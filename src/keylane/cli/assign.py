@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from keylane.documents.assign import AssignDocument
 
 MEMBERS: Final = ("member", "lanes", "which", "gained", "lost", "load", "lag", "rack", "instance")
+#: What matters most comes first: a narrow terminal cuts the rest off.
 COMPARED: Final = (
-    *("assignor", "protocol", "moved", "stopped", "lanes_paused", "longest_pause", "lane_seconds"),
-    *("fewest", "most", "max_over_mean", "idle", "unowned"),
+    *("assignor", "moved", "moves", "unowned", "stopped", "lanes_paused", "longest_pause", "max_over_mean"),
+    *("lane_seconds", "protocol", "fewest", "most", "idle"),
 )
 MOVES: Final = ("topic", "lane", "from", "to")
 #: Rows that a table shows; all of them are in the other formats.
@@ -90,8 +91,8 @@ def assign(
     \b
     keylane assign --lanes 6 --members 2
     keylane assign --lanes 12,12 --members A,B,C --remove B --state 2GB
-    keylane assign --lanes 12 --members A,B,C --assignor by-load --loads loads.json -o json
-    keylane assign kafka://localhost:9092 --group payments --rolling --report page.html
+    keylane assign --lanes 12 --members 3 --assignor by-load --loads loads.json
+    keylane assign kafka://localhost:9092 --group payments --rolling
     """
     from keylane.groups.changes import WaitTiming
     from keylane.pipelines.assign import Wanted, assign_group
@@ -152,13 +153,17 @@ def _result(document: AssignDocument, written: list[str]) -> Result:
 
 
 def _compared(document: AssignDocument) -> Section:
-    unknown = {name for name in ("max_over_mean",) if document.cost.max_over_mean is None}
-    waits = {"stopped", "lanes_paused", "longest_pause", "lane_seconds", "moved"} if not document.steps else set()
-    columns = tuple(name for name in COMPARED if name not in unknown | waits)
+    rows = document.compared
+    empty = {"max_over_mean"} if document.cost.max_over_mean is None else set()
+    if not document.steps:
+        empty |= {"stopped", "lanes_paused", "longest_pause", "lane_seconds", "moved"}
+    empty |= set() if any(row.moves > row.moved for row in rows) else {"moves"}
+    empty |= set() if any(row.unowned for row in rows) else {"unowned"}
+    columns = tuple(name for name in COMPARED if name not in empty)
     heads = {"max_over_mean": "fullest", "lane_seconds": "lane time paused", "lanes_paused": "lanes paused"}
     steps = ", ".join(document.steps[:4]) + (", …" if len(document.steps) > 4 else "")
     title = f"Every assignor, for: {steps}" if steps else "Every assignor:"
-    return Section(columns, document.compared, title, forms=_FORMS, heads=heads)
+    return Section(columns, rows, title, forms=_FORMS, heads=heads)
 
 
 def _moves_title(moves: int) -> str:

@@ -1,6 +1,7 @@
 """What a change of membership does: which lanes move, which stand still and for how long, step by step.
 
-    steps    remove, add, bounce or a rolling deploy, as the groups that follow one another
+    steps    remove, add, bounce or a rolling deploy, as the groups that follow one another; members that leave and
+             members that join are one change, as when an instance is replaced
     Pauses   what a lane waits for at each step, summed over all of them
 
 What a lane waits for depends on the protocol that an assignor runs in:
@@ -61,10 +62,11 @@ class WaitTiming:
 
 @dataclass(frozen=True, slots=True)
 class GroupStep:
-    """A group as it is after one event; `returning` are members that were away for a restart."""
+    """A group as it is after one event. `restarts`: half of a restart; `returning` are members that were away for it."""
 
     what: str
     members: tuple[Member, ...]
+    restarts: bool = False
     returning: frozenset[str] = frozenset()
 
 
@@ -76,18 +78,24 @@ def steps(
     bounce: Sequence[str] = (),
     rolling: bool = False,
 ) -> list[GroupStep]:
-    """The groups that follow one another: some leave, some come, some restart one by one; rolling: all of them."""
+    """The groups that follow one another: some leave and some join, some restart one by one; rolling: all of them."""
     check_members(members)
     known = [member.id for member in members]
     for name in remove:
         if name not in known:
             raise UnknownNameError.among("member", name, known)
-    group = tuple(member for member in members if member.id not in set(remove))
-    found = [GroupStep(f"remove {', '.join(remove)}", group)] if remove else []
-    check_members([*group, *add] or [])
-    if add:
-        group = (*group, *add)
-        found.append(GroupStep(f"add {', '.join(member.id for member in add)}", group))
+    staying = tuple(member for member in members if member.id not in set(remove))
+    joining = [member.id for member in add]
+    group = (*staying, *add)
+    check_members(group)
+    left = [f"remove {', '.join(remove)}"] if remove else []
+    came = [f"add {', '.join(joining)}"] if add else []
+    if set(remove) & set(joining):
+        # The same name leaves and joins: that is two changes, and between them it has nothing.
+        check_members(staying)
+        found = [GroupStep(left[0], staying), GroupStep(came[0], group)]
+    else:
+        found = [GroupStep(", ".join([*left, *came]), group)] if left or came else []
     here = [member.id for member in group]
     for name in bounce:
         if name not in here:
@@ -96,7 +104,8 @@ def steps(
         without = tuple(member for member in group if member.id != name)
         if not without:
             raise UsageError.of("a group of one member has nobody to take over while it restarts", got=name)
-        found += [GroupStep(f"stop {name}", without), GroupStep(f"start {name}", group, frozenset({name}))]
+        found.append(GroupStep(f"stop {name}", without, restarts=True))
+        found.append(GroupStep(f"start {name}", group, restarts=True, returning=frozenset({name})))
     return found
 
 
@@ -141,8 +150,7 @@ def carried_out(
     now, seconds = before, np.zeros(lanes.total)
     moves, rounds, stopped = 0, 0, set[str]()
     for step in following:
-        restarts = step.what.startswith(("stop ", "start "))
-        if restarts and (static_members or kind == "static"):
+        if step.restarts and (static_members or kind == "static"):
             if step.returning:
                 away = now.seen_by([Member(member) for member in step.returning], lanes) != FREE
                 seconds[away] += timing.restart
@@ -174,7 +182,8 @@ def _waits(
     held = before.seen_by([Member(name) for name in after.members], after.lanes) != FREE
     if kind == "eager":
         wait[held | changed] += timing.round
-        return wait, 1, {name for name, lanes in zip(before.members, before.counts(), strict=True) if lanes}
+        reading = {name for name, lanes in zip(before.members, before.counts(), strict=True) if lanes}
+        return wait, 1, reading & set(after.members)
     handed = changed & held
     wait[changed] += timing.round
     wait[handed] += timing.round if kind == "cooperative" else 0.0

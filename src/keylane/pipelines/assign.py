@@ -204,7 +204,7 @@ def _following(group: _Group, wanted: Wanted) -> list[GroupStep]:
     settled = group.previous is None or (there == set(group.previous.members) and (group.previous.owners != FREE).all())
     if group.previous is not None and not made:
         return [GroupStep("assign", group.members)]
-    first_covers = len(made) and not made[0].returning and not made[0].what.startswith("stop ")
+    first_covers = bool(made) and not made[0].restarts
     return made if settled or first_covers else [GroupStep("assign", group.members), *made]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import LaneCountError, UsageError, shorten
@@ -118,9 +119,11 @@ def _previous(given: Any, where: str) -> GivenGroup:
             raise UsageError.of(f"{where}: the lanes of {name!r} are no list", got=lanes, allowed=PREVIOUS_FORM)
         found[name] = [_lane(lane, where) for lane in lanes]
         for lane in found[name]:
-            if owner.setdefault(lane, name) != name:
-                both = f"{owner[lane]!r} and {name!r}"
-                raise UsageError.of(f"{where}: lane {lane[1]} of {lane[0]!r} has two owners: {both}")
+            if lane in owner:
+                twice = f"has two owners: {owner[lane]!r} and {name!r}"
+                twice = f"is listed twice for {name!r}" if owner[lane] == name else twice
+                raise UsageError.of(f"{where}: lane {lane[1]} of {lane[0]!r} {twice}")
+            owner[lane] = name
     if "" in found:
         raise UsageError.of(f"{where}: a member needs a name", got="")
     topics = given.get("topics") if owned is not given else None
@@ -243,6 +246,18 @@ def _racks(given: Any, where: str) -> dict[Lane, frozenset[str]]:
 
 def _json(path: Path, allowed: str) -> Any:
     try:
-        return json.loads(text_in(path))
+        return json.loads(text_in(path), object_pairs_hook=partial(_object, str(path)))
+    except UsageError:
+        raise
     except (ValueError, RecursionError) as error:
         raise UsageError.of(f"{path} is not JSON", got=str(error), allowed=allowed) from None
+
+
+def _object(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. A name given twice is refused: `json` keeps the last silently, and lanes would be lost."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise UsageError.of(f"{where} gives a name twice", got=name, hint="give each member and each topic once")
+        found[name] = value
+    return found

@@ -62,6 +62,25 @@ def test_what_is_printed_is_taken_as_the_assignment_before(run: Run, name: str, 
     }
 
 
+def test_members_that_leave_and_join_are_one_change(run: Run, tmp_path: Path) -> None:
+    given = ("--lanes", "6,3", "--members", "A,B,C", "--assignor", "sticky")
+    first = assigned(run, *given)
+    file = saved(tmp_path / "before.json", first)
+    replaced = assigned(run, *given, "--previous", file, "--remove", "B", "--add", "D")
+    assert (replaced["moved"], replaced["steps"]) == (3, ["remove B, add D"])
+    assert replaced["assignment"]["D"] == first["assignment"]["B"]
+
+
+def test_lanes_without_a_reader_are_beside_the_pauses(run: Run) -> None:
+    """A static member that leaves pauses nothing, because nobody reads its lanes: the table has to say so."""
+    _, out, _ = run("assign", "--lanes", "12", "--members", "A,B,C", "--remove", "B", "--color", "never")
+    head = next(line for line in out.splitlines() if line.startswith("ASSIGNOR"))
+    row = next(line for line in out.splitlines() if line.startswith("static"))
+    assert head.split()[:3] == ["ASSIGNOR", "MOVED", "UNOWNED"]
+    assert row.split()[1:3] == ["0", "4"]
+    assert "UNOWNED" not in run("assign", "--lanes", "12", "--members", "A,B,C", "--add", "D")[1]
+
+
 def test_members_come_from_the_assignment_before(run: Run, tmp_path: Path) -> None:
     file = saved(tmp_path / "before.json", assigned(run, "--lanes", "4", "--members", "A,B", "--assignor", "sticky"))
     document = assigned(run, "--previous", file, "--assignor", "sticky", "--remove", "A")
@@ -187,6 +206,8 @@ def test_what_makes_no_sense_ends_with_2_and_is_named(run: Run, arguments: tuple
         ({"assignment": {"A": [["topic-0", 1.5]]}}, "lane"),
         ({"assignment": {"A": [["topic-0", True]]}}, "lane"),
         ({"assignment": {"": []}}, "name"),
+        ({"assignment": {"A": [["topic-0", 1], ["topic-0", 1]]}}, "listed twice for 'A'"),
+        ('{"assignment": {"A": [["topic-0", 0]], "A": [["topic-0", 1]]}}', "twice: got 'A'"),
     ],
     ids=str,
 )

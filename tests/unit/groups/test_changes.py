@@ -26,11 +26,11 @@ def test_every_assignor_has_a_protocol() -> None:
     ("name", "moves", "lanes", "longest", "stopped"),
     [
         # Two lanes more for A and for C: each restores both, after a round.
-        ("sticky", 4, 12, 3.0 + 20.0, 3),
+        ("sticky", 4, 12, 3.0 + 20.0, 2),
         ("cooperative-sticky", 4, 4, 3.0 + 20.0, 0),
         ("uniform", 4, 4, 3.0 + 20.0, 0),
         # A gets 4 and 5, C gets 6 and 7.
-        ("range", 4, 12, 3.0 + 20.0, 3),
+        ("range", 4, 12, 3.0 + 20.0, 2),
         ("static", 0, 0, 0.0, 0),
     ],
 )
@@ -46,6 +46,18 @@ def test_a_member_joins_and_lanes_are_given_up_before_they_are_given() -> None:
     assert found.stopped == ("A", "B", "C"), "each gives one lane up"
     eager = carried_out("sticky", before("sticky"), joined, LANES, TIMING)
     assert (eager.lanes, eager.rounds) == (12, 1)
+
+
+@pytest.mark.parametrize("name", ["sticky", "cooperative-sticky", "uniform", "static", "by-load"])
+def test_a_member_that_replaces_another_takes_its_lanes_and_nothing_else_moves(name: str) -> None:
+    began = before(name)
+    replaced = steps(THREE, remove=["B"], add=[Member("D")])
+    assert [step.what for step in replaced] == ["remove B, add D"]
+    found = carried_out(name, began, replaced, LANES, TIMING)
+    assert (found.moves, found.after.of("D")) == (4, began.of("B"))
+    one_by_one = [*steps(THREE, remove=["B"]), *steps([THREE[0], THREE[2]], add=[Member("D")])]
+    if name != "static":
+        assert carried_out(name, began, one_by_one, LANES, TIMING).moves > 4, "twin: two changes move more"
 
 
 def test_a_rolling_deploy_moves_little_with_static_members_and_much_without() -> None:

@@ -30,6 +30,9 @@ READS_A_SECOND: Final = 5
 MOST_RECORDS: Final = 500
 MOST_BYTES: Final = 5 << 20
 ITERATOR_SECONDS: Final = 300
+#: Queries of a request for metrics, and results of one page.
+MOST_QUERIES: Final = 500
+METRICS_PAGE: Final = 300
 THROTTLED: Final = "ProvisionedThroughputExceededException"
 
 
@@ -64,6 +67,7 @@ class ModelStream:
     trimmed: dict[str, int] = field(default_factory=dict)
     buckets: dict[tuple[str, str], Bucket] = field(default_factory=dict)
     put: int = 0
+    metrics: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -80,6 +84,7 @@ class ModelService:
     fails: Any = None
     refuses: Any = None
     calls: list[str] = field(default_factory=list)
+    forbidden: str = ""
 
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
@@ -133,6 +138,7 @@ class ModelService:
             "RetentionPeriodHours": 24,
             "MaxRecordSizeInKiB": stream.record_bytes >> 10,
             "OpenShardCount": len(stream.layout.open),
+            "EnhancedMonitoring": [{"ShardLevelMetrics": stream.metrics}],
             "RecordDistributionStrategy": "AUTO" if stream.auto else "USER_PARTITION_KEY",
         }
         return {"StreamDescriptionSummary": summary}
@@ -268,6 +274,36 @@ class ModelService:
         else:
             answer["NextShardIterator"] = f"{name}|{shard}|{end}|{self.now}"
         return answer
+
+    def get_metric_data(
+        self,
+        *,
+        MetricDataQueries: list[dict[str, Any]],  # noqa: N803  boto3's names
+        StartTime: datetime,  # noqa: N803  boto3's names
+        EndTime: datetime,  # noqa: N803  boto3's names
+        NextToken: str = "0",  # noqa: N803  boto3's names
+    ) -> dict[str, Any]:
+        """What CloudWatch has of shards, a value a minute; some of the queries on each page."""
+        self._called("get_metric_data")
+        if len(MetricDataQueries) > MOST_QUERIES:
+            raise refused("ValidationError", f"{len(MetricDataQueries)} queries")
+        first, status = int(NextToken), "Forbidden" if self.forbidden else "Complete"
+        results = []
+        for query in MetricDataQueries[first : first + METRICS_PAGE]:
+            about = query["MetricStat"]["Metric"]
+            of = {one["Name"]: one["Value"] for one in about["Dimensions"]}
+            minutes: dict[int, float] = {}
+            for record in self._stream(of["StreamName"]).records.get(of["ShardId"], []):
+                at = record["ApproximateArrivalTimestamp"]
+                if StartTime <= at < EndTime:
+                    size = len(record["Data"]) + len(record["PartitionKey"].encode())
+                    minute = int(at.timestamp()) // 60
+                    minutes[minute] = minutes.get(minute, 0) + (1 if about["MetricName"] == "IncomingRecords" else size)
+            messages = [{"Code": status, "Value": self.forbidden}] if self.forbidden else []
+            values = list(minutes.values())
+            results.append({"Id": query["Id"], "Values": values, "StatusCode": status, "Messages": messages})
+        more = first + METRICS_PAGE < len(MetricDataQueries)
+        return {"MetricDataResults": results, **({"NextToken": str(first + METRICS_PAGE)} if more else {})}
 
 
 def made_at(record: dict[str, Any]) -> float:

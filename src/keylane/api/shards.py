@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.documents.shards import ShardsApplyDocument, ShardsPlanDocument
+    from keylane.keyspace.load import LoadUnit
+    from keylane.pipelines.shards import Measure
 
     GivenPath: TypeAlias = str | os.PathLike[str]
 
@@ -27,12 +29,16 @@ def shards_plan(
     profile: GivenPath | None = None,
     load: GivenPath | None = None,
     registry: GivenPath | None = None,
+    measure: Measure | None = None,
+    unit: LoadUnit = "records",
+    last: float | None = None,
     show_keys: bool = False,
     out: GivenPath | None = None,
 ) -> ShardsPlanDocument:
     """The fewest splits and merges that keep every shard under `cap`, or that lead to the layout in the file `to`.
 
-    `layout` is a file, or the address of a stream. `out` saves the plan for `shards_apply`.
+    `layout` is a file, or the address of a stream. With `measure` the load of that stream is read, or its service asked
+    for it, in records or bytes a second over the `last` seconds. `out` saves the plan for `shards_apply`.
     """
     from keylane.pipelines.shards import plan_shards
 
@@ -45,6 +51,9 @@ def shards_plan(
         profile=_path(profile),
         load=_path(load),
         registry=_path(registry),
+        measure=measure,
+        unit=unit,
+        last=last,
         show_keys=show_keys,
     )
     if out is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from keylane.cli.options import length_of_time
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.numbers import amount, count, duration, percent, plural, times
 
@@ -46,6 +47,24 @@ _NAMES: Final = ("shard", "shards", "at", "makes", "hash_key")
     metavar="FILE",
     help="Load by account, from the weights of a registry; with --profile: their explicit hash keys.",
 )
+@click.option(
+    "--measure",
+    type=click.Choice(["read", "service"]),
+    help="Measure the stream of --layout: read its records, or ask the service's metrics of each shard.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(["records", "bytes"]),
+    default="records",
+    show_default=True,
+    help="With --measure: what loads and --cap count, of each second.",
+)
+@click.option(
+    "--last",
+    callback=length_of_time,
+    metavar="TIME",
+    help="With --measure: over this time; default: all that is there, and 1h of metrics.",
+)
 @click.option("--show-keys", is_flag=True, help="Name keys that are hot, where they are known.")
 @click.option("--write", "written", type=click.Path(), metavar="FILE", help="Write the layout that is planned.")
 @click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan, for keylane shards apply.")
@@ -66,12 +85,13 @@ def plan(
 
     A layout is JSON: {"shards": [{"id": "a", "start": "0", "end": "340…455", "load": 1.0}, …]}, ends included. Nothing
     is changed; the calls are printed in an order that opens few shards at once. Of a stream's address its shards are
-    asked for; loads then come from --profile, --load or --registry.
+    asked for; loads then come from --measure, --profile, --load or --registry.
 
     \b
     keylane shards plan --layout today.json --cap 800
     keylane shards plan --layout today.json --cap 800 --shards 32 --profile day.profile --report page.html
     keylane shards plan --layout today.json --to wanted.json -o json
+    keylane shards plan --layout kinesis://eu-west-1/accounts --cap 800 --measure read --last 10m
 
     Exit codes: 0 nothing to do; 3 there are calls to make; 4 a key is over the cap by itself, and no layout helps.
     """
@@ -80,7 +100,12 @@ def plan(
     check_apart(written, saved, report, inputs=(Path(layout), to, rest["registry"], rest["load"], rest["profile"]))
     for path in (written, saved, report):
         check_free(path, force=force)
-    sources = {name: rest[name] for name in ("shards", "tolerance", "profile", "load", "registry", "show_keys")}
+    names = ("shards", "tolerance", "profile", "load", "registry", "measure", "unit", "last", "show_keys")
+    sources = {name: rest[name] for name in names}
+    if rest["measure"]:
+        from keylane.cli.progress import working
+
+        working("reading the stream" if rest["measure"] == "read" else "asking the service")
     document = plan_shards(layout, cap=cap, to=to, **sources)
     if written:
         rows = [row.as_json() for row in document.after.layout]
@@ -126,12 +151,12 @@ def _answer(document: ShardsPlanDocument) -> list[str]:
         f"one call after the other, each when the stream is active again; the rate limit alone allows them in {least}",
     ]
     if document.before.max_over_mean is not None and document.after.max_over_mean is not None:
-        before, after = (_fullest(side, document.cap) for side in (document.before, document.after))
+        before, after = (_fullest(document, side) for side in (document.before, document.after))
         lines.append(f"fullest shard: {before} before, {after} after")
     if document.within_cap is False:
         lines.append(f"the cap is not kept: {_over_by_itself(document)}")
     elif document.within_cap and document.cap is not None:
-        lines.append(f"the cap is kept: no shard carries more than {amount(document.cap)}")
+        lines.append(f"the cap is kept: no shard carries more than {_load(document, document.cap)}")
     return lines
 
 
@@ -141,7 +166,7 @@ def _why_no_call(document: ShardsPlanDocument) -> str:
     return (
         "already as asked: no call to make"
         if document.cap is None
-        else f"no call to make: no shard carries more than {amount(document.cap)}"
+        else f"no call to make: no shard carries more than {_load(document, document.cap)}"
     )
 
 
@@ -153,8 +178,13 @@ def _over_by_itself(document: ShardsPlanDocument) -> str:
     return "one key is over the cap by itself" if many == 1 else f"{count(many)} keys are over the cap by themselves"
 
 
-def _fullest(side: ShardSide, cap: float | None) -> str:
+def _load(document: ShardsPlanDocument, load: float) -> str:
+    """With its unit, where that is known."""
+    return f"{amount(load)} {document.load_unit}" if document.load_unit else amount(load)
+
+
+def _fullest(document: ShardsPlanDocument, side: ShardSide) -> str:
     """Its load, and beside it the share of the cap, or how often the mean of so many shards."""
-    load = side.max_load or 0.0
+    load, cap = side.max_load or 0.0, document.cap
     over = f"{times(side.max_over_mean or 0)} the mean of {count(side.shards)}"
-    return f"{amount(load)} ({over if cap is None else f'{percent(load / cap, 0)} of the cap'})"
+    return f"{_load(document, load)} ({over if cap is None else f'{percent(load / cap, 0)} of the cap'})"

@@ -205,8 +205,11 @@ class ShardsPlanDocument(Document):
     stream_id: Text | None = Field(
         None, exclude_if=missing, description="What the system knows the stream by, where it was asked for its shards."
     )
-    load_from: Literal["layout", "profile", "keys", "registry", "none"] = Field(
-        description="Where loads come from: by shard from the layout, or by hash key."
+    load_from: Literal["layout", "profile", "keys", "registry", "stream", "service", "none"] = Field(
+        description="Where loads come from: by shard from the layout or the service's metrics, or by hash key."
+    )
+    load_unit: Literal["records/s", "bytes/s"] | None = Field(
+        None, exclude_if=missing, description="What loads count, where they were measured."
     )
     cap: AtLeastZero | None
     within_cap: bool | None = Field(description="Whether every shard is under the cap afterwards; null without a cap.")

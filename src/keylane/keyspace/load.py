@@ -13,20 +13,22 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
 from keylane.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from keylane.keyspace.layout import ShardLayout
 
+#: What a measured load counts, of each second.
+LoadUnit: TypeAlias = Literal["records", "bytes"]
 #: Sums of loads are of floats: a shard that is over the cap by no more than this part of it is not over.
 ROUNDING: Final = 1e-9
 
@@ -99,6 +101,19 @@ class LoadCurve:
         return self.starts[best], self.before[best + 1] - self.before[best]
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredLoad:
+    """What a stream carried a second: at single hash keys, and evenly over ranges, both ends included.
+
+    `keys` are partition keys behind hash keys, where they are known; `notes` is what to know of the measurement.
+    """
+
+    points: Mapping[int, float]
+    ranges: Sequence[tuple[int, int, float]]
+    keys: Mapping[int, str]
+    notes: tuple[str, ...] = ()
+
+
 def from_points(points: Iterable[tuple[int, float]]) -> LoadCurve:
     """Load by single hash key; a key that comes twice has the sum."""
     keys, loads = [], []
@@ -119,6 +134,28 @@ def from_halves(halves: NDArray[np.uint64], loads: NDArray[np.float64]) -> LoadC
     summed = np.add.reduceat(loads[order], firsts) if len(firsts) else loads[:0]
     starts = [high << 64 | low for high, low in ordered[firsts].tolist()]
     return _curve(starts, [1] * len(starts), summed.tolist())
+
+
+def from_ranges(points: Mapping[int, float], ranges: Iterable[tuple[int, int, float]]) -> LoadCurve:
+    """Load by single hash key, and load of ranges, both ends included and even inside; what overlaps is added up.
+
+    >>> curve = from_ranges({4: 3.0}, [(0, 7, 8.0)])
+    >>> curve.between(0, 4), curve.between(4, 5), curve.total
+    (4.0, 4.0, 11.0)
+    """
+    spread = [one for one in ranges if one[2]]
+    if not spread:
+        return from_points(points.items())
+    ends = {edge for start, end, _ in spread for edge in (start, end + 1)}
+    edges = sorted(ends | {edge for key in points for edge in (key, key + 1)})
+    places = {edge: n for n, edge in enumerate(edges)}
+    loads = [0.0] * (len(edges) - 1)
+    for start, end, load in spread:
+        for n in range(places[start], places[end + 1]):
+            loads[n] += load * ((edges[n + 1] - edges[n]) / (end - start + 1))
+    for key, load in points.items():
+        loads[places[key]] += load
+    return _curve(edges[:-1], [after - at for at, after in pairwise(edges)], loads)
 
 
 def from_layout(layout: ShardLayout) -> LoadCurve:

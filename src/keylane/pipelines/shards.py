@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from keylane.contract.shards import hash_key_problem
 from keylane.documents.shards import AppliedCall, ShardRow, ShardsApplyDocument, ShardsPlanDocument
@@ -25,9 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from keylane.keyspace.layout import ShardLayout
+    from keylane.keyspace.load import LoadUnit
     from keylane.plan.shards import ShardLoad
     from keylane.systems.resharding import PlanRecord, StreamState
 
+#: How the load of a stream is measured: its records are read, or its service is asked for its metrics.
+Measure: TypeAlias = Literal["read", "service"]
+#: How far metrics are looked back, in seconds, where nobody says.
+LAST_HOUR: Final = 3600.0
 RECORD_ENDING: Final = ".record"
 #: Shards that an error names.
 MOST_NAMED: Final = 3
@@ -43,18 +47,32 @@ def plan_shards(
     profile: Path | None = None,
     load: Path | None = None,
     registry: Path | None = None,
+    measure: Measure | None = None,
+    unit: LoadUnit = "records",
+    last: float | None = None,
     show_keys: bool = False,
 ) -> ShardsPlanDocument:
-    """The plan from a layout, which is a file or the address of a stream, to a cap or to another layout."""
+    """The plan from a layout, which is a file or the address of a stream, to a cap or to another layout.
+
+    With `measure` the stream is read, or its service asked what each shard takes, over the `last` seconds.
+    """
     _check_goal(cap, to, shards, tolerance)
     if load and (profile or registry):
         raise UsageError.of("--load goes with no --profile and no --registry: loads come from one place")
+    if measure and (profile or load or (registry and measure == "service")):
+        given = "--profile" if profile else "--load" if load else "--registry"
+        raise UsageError.of(f"--measure {measure} goes with no {given}: loads come from one place")
+    if last is not None and measure is None:
+        raise UsageError.of("--last goes with --measure")
     from keylane.plan.shards import ShardGoal, shards_plan
 
     today, stream_id = layout_at(layout)
-    if cap is not None and today.loads is None and not (profile or load or registry):
-        raise _without_loads(layout, today)
-    found = _load(today, needed=cap is not None, profile=profile, load=load, registry=registry, show_keys=show_keys)
+    if measure is not None:
+        found = _measured(layout, measure, unit, last, registry, show_keys=show_keys)
+    else:
+        if cap is not None and today.loads is None and not (profile or load or registry):
+            raise _without_loads(layout, today)
+        found = _load(today, needed=cap is not None, profile=profile, load=load, registry=registry, show_keys=show_keys)
     goal = ShardGoal(cap, shards, None if to is None else layout_in(to), tolerance)
     return shards_plan(layout, today, found, goal, stream_id)
 
@@ -65,7 +83,7 @@ def _without_loads(layout: str, today: ShardLayout) -> UsageError:
     more = f" and {count(len(without) - MOST_NAMED)} more" if without[MOST_NAMED:] else ""
     hint = "a `load` for every shard in the file, or --profile, --load or --registry"
     if not parse_address(layout).is_path:
-        hint = f"keylane profile {shlex.quote(layout)} --out s.profile, then add --profile s.profile here"
+        hint = "--measure read, --measure service, --profile, --load or --registry"
     what, got = "--cap needs the load of every shard, and it is not known", ", ".join(without[:MOST_NAMED]) + more
     return UsageError.of(what, got=got, hint=hint)
 
@@ -136,6 +154,26 @@ def _load(
     if needed or today.loads is not None:
         return ShardLoad(from_layout(today), "layout", {})
     return ShardLoad(None, "none", {})
+
+
+def _measured(
+    layout: str, measure: Measure, unit: LoadUnit, last: float | None, registry: Path | None, *, show_keys: bool
+) -> ShardLoad:
+    """The load of the stream, as it is read or reported now."""
+    from keylane.keyspace.load import from_ranges
+    from keylane.plan.shards import ShardLoad
+
+    if parse_address(layout).is_path:
+        hint = "the address of the stream as --layout, or --profile, --load or --registry"
+        raise UsageError.of("--measure needs a stream, and the layout is of a file", got=layout, hint=hint)
+    endpoint = open_endpoint(layout)
+    if measure == "service":
+        found = endpoint.reported_load(unit, LAST_HOUR if last is None else last)
+        return ShardLoad(from_ranges({}, found.ranges), "service", {}, unit, found.notes)
+    accounts = {one.account: one.key for one in _entries(registry)} if registry else {}
+    found = endpoint.read_load(unit, last, accounts)
+    keys = found.keys if show_keys else {}
+    return ShardLoad(from_ranges(found.points, found.ranges), "stream", keys, unit, found.notes)
 
 
 def _entries(registry: Path) -> list[Any]:

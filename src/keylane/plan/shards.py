@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from keylane.keyspace.layout import ShardLayout
-    from keylane.keyspace.load import LoadCurve
+    from keylane.keyspace.load import LoadCurve, LoadUnit
     from keylane.keyspace.reshard import ReshardCall
     from keylane.profile.model import Profile
 
-LoadFrom: TypeAlias = Literal["layout", "profile", "keys", "registry", "none"]
+LoadFrom: TypeAlias = Literal["layout", "profile", "keys", "registry", "stream", "service", "none"]
 #: Of splits, and as many of merges: each call has a quota of its own.
 CALLS_PER_SECOND: Final = 5
 MOST_SHARDS: Final = 10_000
@@ -50,15 +50,21 @@ UPDATES_PER_DAY: Final = 10
 #: Boundaries of two layouts that are nearer than this are meant to be one: rounding of equal widths leaves such.
 SLIVER: Final = 1 << 64
 MOST_TICKS: Final = 500
+_A_SECOND: Final[dict[LoadUnit, Literal["records/s", "bytes/s"]]] = {"records": "records/s", "bytes": "bytes/s"}
 
 
 @dataclass(frozen=True, slots=True)
 class ShardLoad:
-    """The load over the key space, where it comes from, and the keys behind hash keys where they are known."""
+    """The load over the key space, where it comes from, and the keys behind hash keys where they are known.
+
+    `unit` is what a measured load counts, of each second; None for one that was given.
+    """
 
     curve: LoadCurve | None
     source: LoadFrom
     keys: Mapping[int, str]
+    unit: LoadUnit | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ def shards_plan(
         source=source,
         stream_id=stream_id,
         load_from=load.source,
+        load_unit=None if load.unit is None else _A_SECOND[load.unit],
         cap=cap,
         within_cap=None if cap is None or after.max_load is None else after.max_load <= cap * (1 + ROUNDING),
         calls=[_call(one) for one in change.calls],
@@ -123,7 +130,7 @@ def shards_plan(
         ),
         ticks=_ticks(curve),
         hot_keys=hot_keys,
-        notes=_notes(layout, chosen, goal, hot, hot_keys),
+        notes=[*load.notes, *_notes(layout, chosen, goal, hot, hot_keys)],
     )
 
 
@@ -131,7 +138,7 @@ def _chosen(layout: ShardLayout, curve: LoadCurve | None, goal: ShardGoal) -> Ch
     if goal.to is not None:
         return Chosen(_near(layout.starts, goal.to.starts, goal.tolerance))
     if goal.cap is None or curve is None:
-        raise UsageError.of("a cap needs loads", hint="loads in the layout, --profile, --load or --registry")
+        raise UsageError.of("a cap needs loads", hint="loads in the layout, --measure, --profile, --load or --registry")
     if goal.shards is None:
         return fewest_calls(layout, curve, goal.cap)
     return at_most(layout, curve, goal.cap, goal.shards)
@@ -263,7 +270,7 @@ def _notes(layout: ShardLayout, chosen: Chosen, goal: ShardGoal, hot: Sequence[H
     if any(one.kind == "unknown" for one in hot):
         notes.append(
             "loads are known by shard only, and taken as even inside a shard: whether one key is behind a hot shard "
-            "cannot be seen; --profile, --load or --registry show it"
+            "cannot be seen; --measure read, --profile, --load or --registry show it"
         )
     slivers = _slivers(layout.starts, chosen.starts)
     if slivers and not goal.tolerance:

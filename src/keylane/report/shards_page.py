@@ -69,7 +69,9 @@ def _top(document: ShardsPlanDocument) -> Markup:
             _fullest(
                 "Fullest shard after", after, document.cap, "after" if document.within_cap is not False else "bad"
             ),
-            fact("Cap", amount(document.cap), "what a shard may carry") if document.cap is not None else None,
+            fact("Cap", amount(document.cap), f"what a shard may carry{_unit(document)}")
+            if document.cap is not None
+            else None,
             fact("Calls", count(calls), _one_by_one(document)) if calls else None,
         ),
     )
@@ -83,6 +85,10 @@ def _fullest(title: str, side: ShardSide, cap: float | None, kind: str) -> Marku
     return fact(
         title, amount(side.max_load), f"{of_cap}{times(side.max_over_mean)} the mean of {side.shards}", kind=kind
     )
+
+
+def _unit(document: ShardsPlanDocument) -> str:
+    return f", in {document.load_unit}" if document.load_unit else ""
 
 
 def _one_by_one(document: ShardsPlanDocument) -> str:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
     from keylane.keyspace.layout import ShardLayout
+    from keylane.keyspace.load import LoadUnit, MeasuredLoad
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.router import Router
     from keylane.spark.context import RunContext
@@ -412,6 +413,17 @@ class Endpoint:
     def layout(self) -> ShardLayout:
         """The shards of the stream, where lanes are ranges of a key space."""
         self._lacks("be asked for its shards")
+
+    def read_load(self, unit: LoadUnit, last: float | None, hash_keys: Mapping[str, int]) -> MeasuredLoad:
+        """What the stream carries a second over its key space, by reading its last so many seconds, or all of it.
+
+        `hash_keys` are the explicit hash keys of accounts, which records do not always show.
+        """
+        self._lacks("be read by hash key")
+
+    def reported_load(self, unit: LoadUnit, last: float) -> MeasuredLoad:
+        """The same by shard, as the system's own monitoring counted it."""
+        self._lacks("be asked what its shards carry")
 
     def resharder(self) -> Resharder:
         """What splits and merges the shards of the stream."""

@@ -7,6 +7,7 @@
     messages    records as messages with headers, and back
     follow      a stream as the source of a route; target: as its target; writer: what a task of it writes
     stream      a stream as `verify` reads it; data: as `identify`, `check` and `profile` do
+    load        what a stream carries over its key space: read, or as its metrics count it
     reshard     splits and merges of a stream
     put         a contract in boto3, through explicit hash keys; requests, and what becomes of refused records
 

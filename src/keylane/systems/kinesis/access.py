@@ -10,6 +10,7 @@ masked, because an endpoint may be anyone's.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from contextlib import contextmanager
@@ -30,6 +31,10 @@ CONNECT_SECONDS: Final = 5
 ANSWER_SECONDS: Final = 30
 #: How often a question is asked; what is written is sent once, because whether it came through is not known.
 ASKED: Final = 4
+#: The services that are asked, as boto3 names them.
+STREAMS: Final = "kinesis"
+METRICS: Final = "cloudwatch"
+_TITLES: Final = {STREAMS: "Kinesis", METRICS: "CloudWatch"}
 _MOST_TEXT: Final = 300
 _OF_SERVICE: Final = re.compile(
     r"An error occurred \((\w+)\) when calling the \w+ operation(?: \(.*?\))?: ?(.*)", re.DOTALL
@@ -74,10 +79,10 @@ class KinesisAccess:
         """The clock of this process."""
         return TIMING
 
-    def client(self, *, tries: int = ASKED) -> Any:
-        """A client; one for each process and number of tries. It may be used by several threads."""
-        with calling(self):
-            return _client(self, tries)
+    def client(self, *, tries: int = ASKED, service: str = STREAMS) -> Any:
+        """A client; one for each process, number of tries and service. It may be used by several threads."""
+        with calling(self, service=service):
+            return _client(self, tries, service)
 
 
 def access_of(address: Address) -> KinesisAccess:
@@ -121,7 +126,7 @@ def configured_region() -> str | None:
 
 
 @cache
-def _client(access: KinesisAccess, tries: int) -> Any:
+def _client(access: KinesisAccess, tries: int, service: str) -> Any:
     try:
         import boto3
         from botocore.config import Config
@@ -137,12 +142,14 @@ def _client(access: KinesisAccess, tries: int) -> Any:
         # Errors name the parameter that is wrong; records are checked before they are sent.
         parameter_validation=True,
     )
-    return session.client("kinesis", endpoint_url=access.endpoint, config=config)
+    # A test server has all services at one endpoint; AWS's own variable names another for the metrics.
+    elsewhere = service == METRICS and "AWS_ENDPOINT_URL_CLOUDWATCH" in os.environ
+    return session.client(service, endpoint_url=None if elsewhere else access.endpoint, config=config)
 
 
 @contextmanager
 def calling(
-    access: KinesisAccess, stream: str = "", error: type[DataError | TargetError] = DataError
+    access: KinesisAccess, stream: str = "", error: type[DataError | TargetError] = DataError, service: str = STREAMS
 ) -> Iterator[None]:
     """Errors of boto3 as keylane's; a stream that is not there is an `error`."""
     try:
@@ -152,13 +159,18 @@ def calling(
     except Exception as raised:
         if not type(raised).__module__.startswith(("botocore", "boto3", "urllib3")):
             raise
-        raise explained(raised, access, stream, error) from None
+        raise explained(raised, access, stream, error, service) from None
 
 
 def explained(
-    raised: Exception, access: KinesisAccess, stream: str, error: type[DataError | TargetError]
+    raised: Exception,
+    access: KinesisAccess,
+    stream: str,
+    error: type[DataError | TargetError],
+    service: str = STREAMS,
 ) -> KeylaneError:
     """What went wrong, in words."""
+    title = f"{_TITLES[service]} in {access.where}"
     name, text = type(raised).__name__, masked(first_line(str(raised)) if str(raised) else "")[:_MOST_TEXT]
     if name in {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"}:
         return UsageError.of("no credentials for Kinesis were found", got=text, hint=_CREDENTIALS)
@@ -170,11 +182,11 @@ def explained(
     if code == "ResourceNotFoundException":
         return error.of(f"no such stream in {access.where}", got=stream or None, hint="create it first")
     if code in _REFUSED:
-        return BrokerError.of(f"Kinesis in {access.where} refuses the credentials", got=code, hint=_CREDENTIALS)
+        return BrokerError.of(f"{title} refuses the credentials", got=code, hint=_CREDENTIALS)
     if code:
-        return BrokerError.of(f"Kinesis in {access.where} answered with an error", got=f"{code}: {said}")
+        return BrokerError.of(f"{title} answered with an error", got=f"{code}: {said}")
     hint = "check the endpoint" if access.endpoint else "check the region, and the way to the network"
-    return BrokerError.of(f"Kinesis in {access.where} cannot be reached", got=f"{name}: {text}", hint=hint)
+    return BrokerError.of(f"{title} cannot be reached", got=f"{name}: {text}", hint=hint)
 
 
 def code_of(raised: Exception) -> str:

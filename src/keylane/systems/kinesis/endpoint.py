@@ -13,7 +13,7 @@ from keylane.numbers import plural
 from keylane.systems.endpoint import Endpoint, Outlook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
     from keylane.keyspace.layout import ShardLayout
+    from keylane.keyspace.load import LoadUnit, MeasuredLoad
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
@@ -105,6 +106,18 @@ class KinesisEndpoint(Endpoint):
 
         describe_stream(self.access, self.address.name)
         return shards_of(self.access, self.address.name)
+
+    def read_load(self, unit: LoadUnit, last: float | None, hash_keys: Mapping[str, int]) -> MeasuredLoad:
+        """By the hash keys of records, in closed shards too."""
+        from keylane.systems.kinesis.load import read_load
+
+        return read_load(self.access, self.address.name, unit, last, hash_keys)
+
+    def reported_load(self, unit: LoadUnit, last: float) -> MeasuredLoad:
+        """By the metrics of each shard."""
+        from keylane.systems.kinesis.load import reported_load
+
+        return reported_load(self.access, self.address.name, unit, last)
 
     def resharder(self) -> Resharder:
         """Splits and merges by the service's own calls."""

@@ -32,13 +32,18 @@ _READY: Final = ("ACTIVE", "UPDATING")
 
 @dataclass(frozen=True, slots=True)
 class StreamFacts:
-    """What the service says of a stream: `id` is another when it is made anew; `heeds_keys`: keys decide the shard."""
+    """What the service says of a stream: `id` is another when it is made anew; `heeds_keys`: keys decide the shard.
+
+    `made_at` is in seconds since 1970, 0 where it is not known. `shard_metrics` are those that it counts by shard.
+    """
 
     id: str
     record_bytes: int
     heeds_keys: bool
     provisioned: bool
     retention_hours: int
+    made_at: float = 0.0
+    shard_metrics: tuple[str, ...] = ()
 
 
 def describe_stream(
@@ -57,6 +62,8 @@ def describe_stream(
         heeds_keys=found.get("RecordDistributionStrategy", "USER_PARTITION_KEY") != "AUTO",
         provisioned=found.get("StreamModeDetails", {}).get("StreamMode", "PROVISIONED") == "PROVISIONED",
         retention_hours=int(found.get("RetentionPeriodHours", 24)),
+        made_at=0.0 if made is None else made.timestamp(),
+        shard_metrics=tuple(name for one in found.get("EnhancedMonitoring", ()) for name in one["ShardLevelMetrics"]),
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.kinesis.command import run
 from tests.kinesis.replayed import ACCESS, ADDRESS
-from tests.kinesis.test_shards_apply import run
 
 from keylane.errors import BrokerError, DataError, UsageError
 from keylane.keyspace.hash_keys import hash_key_of
@@ -126,6 +126,16 @@ def test_the_service_is_asked_what_each_shard_took(two: ModelService) -> None:
     planned = plan_shards(ADDRESS.format("s"), cap=1.5, measure="service", unit="records", last=600.0)
     assert ([one.call for one in planned.calls], planned.load_from) == (["SplitShard"], "service")
     assert [one.kind for one in planned.hot] == ["unknown"]
+
+
+def test_a_stream_younger_than_a_minute_counts_for_one(two: ModelService) -> None:
+    two.streams["s"].metrics = ["IncomingRecords"]
+    two.sleep(60 - two.now % 60 - 1)
+    two.streams["s"].made = two.now
+    put(two, "a", 120)
+    two.sleep(2)
+    found = reported_load(ACCESS, "s", "records", 600.0)
+    assert [one[2] for one in found.ranges] == [2.0]
 
 
 def test_counts_of_many_shards_come_page_by_page(service: ModelService) -> None:

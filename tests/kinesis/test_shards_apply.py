@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.kinesis.command import run
 
 from keylane.keyspace.layout import ShardLayout, layout_to_json, new_layout
 from keylane.systems.endpoint import open_endpoint
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from tests.kinesis.servers import KinesisServer
-
-COMMAND = ("-m", "keylane")
-
-
-def run(*arguments: str, command: tuple[str, ...] = COMMAND) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, *command, *arguments]
-    return subprocess.run(line, capture_output=True, text=True, check=False, timeout=120, env=dict(os.environ))
-
 
 def printed(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(done.stdout)

@@ -103,7 +103,7 @@ def reported_load(access: KinesisAccess, stream: str, unit: LoadUnit, last: floa
             sums[n] += sum(values)
     if not any(sums):
         raise DataError.of(f"the service counted nothing in the last {duration(end - start)}", got=stream, hint=hint)
-    seconds = end - max(start, _begun(facts, end, last))
+    seconds = max(PERIOD, end - max(start, _begun(facts, end, last)))
     return MeasuredLoad(
         {},
         [(shard.start, shard.end, load / seconds) for shard, load in zip(shards, sums, strict=True) if load],

@@ -206,7 +206,7 @@ def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
     latest = seen.groupBy("rider_id", "rider_ts", "driver_id").agg(F.max("at").alias("at"))
     matches = latest.withColumn("driver_ts", F.timestamp_micros("at")).cache()
     counts, given = (2400, 160), work.given
-    found, recall, notes = verified(sides.pings, sides.tellings, matches, counts, given, None)
+    found, recall, notes = verified(sides.pings, sides.reported, matches, counts, given, None)
     (note,) = notes
     assert "1 rider in 3 and 1 driver in 3" in note
     assert (found.missing, found.extra, recall) == (0, 0, 1.0)
@@ -215,12 +215,12 @@ def test_a_sample_is_judged_by_itself_and_a_planted_fault_is_found(
     gone = matches.where(chosen).select("rider_id").first()
     assert gone is not None
     wrong, recall, _ = verified(
-        sides.pings, sides.tellings, matches.where(F.col("rider_id") != gone[0]), counts, given, None
+        sides.pings, sides.reported, matches.where(F.col("rider_id") != gone[0]), counts, given, None
     )
     assert wrong.missing > 0
     assert recall < 1.0
     with pytest.raises(DataError, match="too many pings"):
-        verified(sides.pings, sides.tellings, matches, counts, Options(RADIUS, nearest=1), None)
+        verified(sides.pings, sides.reported, matches, counts, Options(RADIUS, nearest=1), None)
 
 
 def test_a_match_in_a_topic_has_an_id_that_is_the_same_in_every_run_and_no_other_has(spark: SparkSession) -> None:

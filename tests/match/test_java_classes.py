@@ -218,18 +218,19 @@ def test_a_dead_letter_is_json_whatever_is_in_it(steps: Steps) -> None:
         assert call(steps, "match.Passing", "order", one, other) < 0 < call(steps, "match.Passing", "order", other, one)
 
 
-def test_rows_become_blocks_and_times_go_to_every_slot(steps: Steps) -> None:
+@pytest.mark.parametrize(("source", "kind"), [(0, AVAILABLE), (1, REQUEST)], ids=["drivers", "riders"])
+def test_rows_become_blocks_and_times_go_to_every_slot(steps: Steps, source: int, kind: int) -> None:
     clock = 10**15
 
     def row(who: str | None, ts: int, offset: int, reason: str | None) -> tuple[Any, ...]:
         return (who, ts, offset, 51.5, -0.12, None, reason, "file/1", "text", 3, clock)
 
     good = [row(f"r{number}", number, number, None) for number in range(20)]
-    others = [row("late", clock + 2 * 86_400_000_000, 30, None), row(None, 0, 31, "null-key")]
+    others = [row("ahead", clock + 2 * 86_400_000_000, 30, None), row(None, 0, 31, "null-key")]
     columns = "id string, ts bigint, offset bigint, lat double, lng double, available boolean, reason string, "
     columns += "source string, original string, part int, clock bigint"
     rows = steps.spark.createDataFrame([*good, *others], columns)._jdf.collectAsList()
-    packer = steps.new("match.PackRows", steps.plan.rules, 1, False)
+    packer = steps.new("match.PackRows", steps.plan.rules, source, False)
     slots = steps.new("blocks.Slots", steps.slots)
     found: dict[int, list[Record]] = {}
     made = packer.call(rows.iterator())
@@ -237,14 +238,14 @@ def test_rows_become_blocks_and_times_go_to_every_slot(steps: Steps) -> None:
         one = made.next()
         found.setdefault(slots.slotOfKey(one._1()), []).extend(unpacked(bytes(one._2())))
     records = [one for slot in found.values() for one in slot]
-    asked = {slot: [one.who for one in given if one.kind == REQUEST] for slot, given in found.items()}
+    asked = {slot: [one.who for one in given if one.kind == kind] for slot, given in found.items()}
     assert sorted(who for slot in asked.values() for who in slot) == sorted(f"r{number}" for number in range(20))
     assert all(asked.values()), "ids are divided over the slots"
     reasons = sorted(json.loads(one.text)["reason"] for one in records if one.kind == DEAD)
     assert reasons == ["null-key", "time-ahead"]
     for slot in range(steps.slots):
         (time,) = [one for one in found[slot] if one.kind == TIME]
-        assert struct.unpack("<iiqqqq", time.fields) == (1, 3, 19, -1, 22, 0)
+        assert struct.unpack("<iiqqqq", time.fields) == (source, 3, 19, -1, 22, 1)
 
 
 def test_times_of_partitions_are_the_same_after_a_snapshot(steps: Steps) -> None:

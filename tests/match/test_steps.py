@@ -367,11 +367,6 @@ def test_what_was_decided_stays_so_in_a_run_with_other_rules(spark: SparkSession
     assert found[1] != found[0]
 
 
-def test_the_newest_ping_of_a_lane_table_may_be_ahead_of_the_clock(steps: Steps) -> None:
-    ahead = placed(AVAILABLE, "d", 700, 1, *LONDON)
-    assert counts(steps.step("match.Homes").take([ahead, time_record(0, 0, 40)]))["newest"] == 700
-
-
 @pytest.mark.parametrize("name", ["match.Homes", "match.Lanes"])
 def test_what_a_slot_knows_does_not_grow_with_the_records_that_it_took(steps: Steps, name: str) -> None:
     slot, sizes = steps.step(name), list[int]()

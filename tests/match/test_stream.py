@@ -268,7 +268,7 @@ def test_a_run_with_another_late_answers_each_request_once(
     small(tmp_path, "riders", 0, [("r1", 5, 10), ("r2", 40, 10), ("r3", 55, 10)])
 
     def stop(point: str, _batch: int) -> None:
-        if point == "happened" and is_cut:
+        if point == "committed" and is_cut:
             raise StoppedError
 
     sides = str(tmp_path / "in" / "drivers"), str(tmp_path / "in" / "riders")
@@ -344,6 +344,7 @@ def test_one_clock_that_is_years_ahead_does_not_end_every_answer(
     found = run(spark, tmp_path, how, radius=500.0)
     lost = ahead > 3600
     assert found["dead"]["riders"] == {"late-request" if lost else "time-ahead": 1}
+    assert found["dead"]["drivers"] == ({} if lost else {"time-ahead": 1})
     assert (found["riders"], found["pairs"], found["metrics"]["pending"]) == ((2, 2, 1) if lost else (3, 3, 0))
     assert [one["ahead"] for one in metrics(tmp_path)] == ([0, 0] if lost else [1, 0])
 

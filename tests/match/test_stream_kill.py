@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: The steps of a batch of files that become blocks, then those of a batch of the match.
-POINTS = ["read", "known", "put", "begun", "answered", "staged", "forced", "happened", "renamed", "moved"]
+POINTS = ["read", "known", "put", "begun", "answered", "staged", "forced", "committed", "renamed", "moved"]
 KILLS = 30
 
 
@@ -31,7 +31,7 @@ def right(target: Path, made: World) -> bool:
     return matches(target) == made.expected(3000.0, made.watermark)
 
 
-def test_killed_before_a_batch_has_happened(spark: SparkSession, tmp_path: Path) -> None:
+def test_killed_before_a_batch_is_committed(spark: SparkSession, tmp_path: Path) -> None:
     made = world(files=2)
     sides, target = made.write(tmp_path / "in"), tmp_path / "out"
     assert run_and_die(*sides, target, point="staged", batch=1)[-1] == ["staged", 1]
@@ -46,24 +46,24 @@ def test_killed_before_a_batch_has_happened(spark: SparkSession, tmp_path: Path)
         spark=spark,
         probe=lambda point, batch: steps.append((point, batch)),
     )
-    assert [batch for point, batch in steps if point == "begun"] == [1], "a batch that never happened is made again"
+    assert [batch for point, batch in steps if point == "begun"] == [1], "a batch that was not committed is made again"
     assert early <= matches(target)
     assert right(target, made)
     assert (document.pings, document.pairs) == (made.pings.num_rows, len(matches(target)))
 
 
 @pytest.mark.faults
-def test_killed_before_and_after_a_batch_has_happened(tmp_path: Path) -> None:
+def test_killed_before_and_after_a_batch_is_committed(tmp_path: Path) -> None:
     made = world(files=3)
     sides, target = made.write(tmp_path / "in"), tmp_path / "out"
     steps = run_and_die(*sides, target, point="staged", batch=1)
     assert steps[-1] == ["staged", 1]
     early = matches(target)
-    assert run_and_die(*sides, target, point="renamed", batch=1)[0] == ["begun", 1], "a batch that never happened"
+    assert run_and_die(*sides, target, point="renamed", batch=1)[0] == ["begun", 1], "a batch that was not committed"
     assert early <= matches(target)
     steps, document = run_to_the_end(*sides, target)
     begun = [batch for point, batch in steps if point == "begun"]
-    assert begun == [2], "a batch that has happened is moved, and not made again"
+    assert begun == [2], "a committed batch is moved, and not made again"
     assert right(target, made)
     assert document["pings"] == made.pings.num_rows
     assert document["pairs"] == len(matches(target))
@@ -80,7 +80,7 @@ def test_killed_at_a_point(tmp_path: Path, point: str) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("point", ["answered", "happened"])
+@pytest.mark.parametrize("point", ["answered", "committed"])
 def test_offers_are_the_same_after_a_kill(tmp_path: Path, point: str) -> None:
     made = world(files=3, drivers=25, riders=120)
     sides = made.write(tmp_path / "in")

@@ -15,15 +15,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from tests.match.batch_traffic import geo_contract
-from tests.match.stream_traffic import matches, world
+from tests.match.stream_traffic import World, matches, world
 
 from keylane.contract.parse import parse_contract
 from keylane.errors import KeylaneError, MissingExtraError, TargetError, UsageError
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.follow_sources import FileBlocks
-from keylane.pipelines.match.follow_state import Happened, MatchHead, MatchState, open_state, write_sealed
+from keylane.pipelines.match.follow_state import BatchManifest, MatchHead, MatchState, open_state, write_sealed
 from keylane.pipelines.match.options import Options
 from keylane.systems.checkpoint import batch_offsets
 
@@ -62,7 +63,7 @@ def committed(tmp_path: Path) -> Path:
         (checkpoint / "sources" / "0" / str(batch)).write_text(f"v1\n{named}")
     with open_state(target / "_state", head) as state:
         for batch in range(2):
-            state.commit(Happened(batch, "t", "q", batch_offsets(checkpoint, batch)), target)
+            state.commit(BatchManifest(batch, "t", "q", batch_offsets(checkpoint, batch)), target)
     return tmp_path
 
 
@@ -168,60 +169,124 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
-def is_named(state: Path, name: Path, error: str) -> bool:
-    """Whether an error names a file, or the one that it has the checksum of.
+@dataclass(frozen=True)
+class Damageable:
+    """A match of two batches with a third to come, to damage copies of: made once for all kinds of damage."""
 
-    Of a slot's state the slot is enough. What tells a state, or a checkpoint in it, from an older or another one may
-    be named by its folder: that is what has to be restored.
-    """
-    slot = re.match(r"checkpoint/state/(\d)/(\d)/", str(name))
-    if slot is None:
-        return str(state) in error
-    # Steps by their number in Spark's plan, which counts from its end.
-    step = ["lanes", "homes"][int(slot[1])]
-    file = state / name.with_name(name.name.removeprefix(".").removesuffix(".crc"))
-    return any(one in error for one in (str(file), f"{step}/{slot[2]}", f"{step} {slot[2]}"))
+    folder: Path
+    made: World
+    options: Options
+    #: Steps with a state, as Spark numbers them: from the end of its plan.
+    steps: tuple[str, ...]
+    expected: tuple[Any, ...]
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "out" / "_state"
+
+    @property
+    def copies(self) -> Copies:
+        return Copies(self.folder / "kept0" / "_state", self.folder / "kept1" / "_state")
+
+    def run(self, spark: SparkSession) -> Any:
+        sides = str(self.folder / "in" / "drivers"), str(self.folder / "in" / "riders")
+        return follow(*sides, str(self.folder / "out"), self.options, FEW, contract=geo_contract(4), spark=spark)
+
+    def restore(self) -> None:
+        """Back to the end of the second batch."""
+        shutil.rmtree(self.folder / "out", ignore_errors=True)
+        shutil.copytree(self.folder / "kept1", self.folder / "out")
+
+    def found(self, document: Any) -> tuple[Any, ...]:
+        offers = sorted((self.folder / "out" / "offers").glob("batch=*/*.parquet"))
+        offered = [pq.read_table(path)["offer_id"].to_pylist() for path in offers]
+        return matches(self.folder / "out"), document.pairs, sorted(one for ids in offered for one in ids)
+
+    def is_named(self, name: Path, error: str) -> bool:
+        """Whether an error names a file, or the one that it has the checksum of.
+
+        Of a slot's state the slot is enough. What tells a state, or a checkpoint in it, from an older or another one
+        may be named by its folder: that is what has to be restored.
+        """
+        slot = re.match(r"checkpoint/state/(\d)/(\d)/", str(name))
+        if slot is None:
+            return str(self.state) in error
+        step = self.steps[int(slot[1])]
+        file = self.state / name.with_name(name.name.removeprefix(".").removesuffix(".crc"))
+        return any(one in error for one in (str(file), f"{step}/{slot[2]}", f"{step} {slot[2]}"))
+
+    def silent(self, spark: SparkSession, damage: str, match: str = "*") -> list[str]:
+        """Damage files of the state one by one, and go on: those that were not noticed, and changed what is found.
+
+        Also those that were noticed by an error that names nothing.
+        """
+        self.restore()
+        found = (path for path in self.state.rglob(match) if path.is_file() and path.name != "lock")
+        files, rng, silent, named = sorted(path.relative_to(self.state) for path in found), random.Random(damage), [], 0
+        assert files
+        for name in files:
+            self.restore()
+            DAMAGES[damage](self.state / name, self.copies.other(name), rng)
+            try:
+                document = self.run(spark)
+            except KeylaneError as error:
+                named += 1
+                silent += [] if self.is_named(name, str(error)) else [f"{name}: {error}"]
+                continue
+            if self.found(document) != self.expected:
+                silent.append(str(name))
+        print(f"{damage}: {len(files)} files, {named} named, {len(files) - named - len(silent)} harmless")
+        return silent
 
 
-def silent_damages(
-    spark: SparkSession, folder: Path, damage: str, most: int | None = None, match: str = "*"
-) -> list[str]:
-    """Damage files of a state one by one, and go on: those that were not noticed, and changed pairs or their count.
-
-    Also those that were noticed by an error that names nothing.
-    """
+def damageable(spark: SparkSession, folder: Path, options: Options, steps: tuple[str, ...]) -> Damageable:
     made = world(files=3, drivers=20, riders=30)
+    plain = Damageable(folder, made, options, steps, ())
     for upto in range(2):
         made.write(folder / "in", range(upto + 1))
-        again(folder, spark=spark)
+        plain.run(spark)
         shutil.copytree(folder / "out", folder / f"kept{upto}")
     made.write(folder / "in")
-    copies = Copies(folder / "kept0" / "_state", folder / "kept1" / "_state")
-    state = folder / "out" / "_state"
-    files = sorted(path.relative_to(state) for path in state.rglob(match) if path.is_file() and path.name != "lock")
-    rng = random.Random(damage)
-    rng.shuffle(files)
-    expected, silent = made.expected(3000.0, made.watermark), []
-    for name in files[:most]:
-        shutil.rmtree(folder / "out")
-        shutil.copytree(folder / "kept1", folder / "out")
-        DAMAGES[damage](state / name, copies.other(name), rng)
-        try:
-            document = again(folder, spark=spark)
-        except KeylaneError as error:
-            silent += [] if is_named(state, name, str(error)) else [f"{name}: {error}"]
-            continue
-        if matches(folder / "out") != expected or document.pairs != len(expected):
-            silent.append(str(name))
-    return silent
+    expected = plain.found(plain.run(spark))
+    assert expected[0] == made.expected(3000.0, made.watermark)
+    return replace(plain, expected=expected)
+
+
+@pytest.fixture(scope="module")
+def of_pairs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damageable:
+    return damageable(spark, tmp_path_factory.mktemp("pairs"), Options(radius=3000.0), ("lanes", "homes"))
+
+
+@pytest.fixture(scope="module")
+def of_offers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damageable:
+    options = Options(radius=3000.0, assign="greedy", window=4.0, offer_for=21.0)
+    made = damageable(spark, tmp_path_factory.mktemp("offers"), options, ("offers", "lanes", "homes"))
+    assert made.expected[-1]
+    return made
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(
-    spark: SparkSession, tmp_path: Path, damage: str
+    spark: SparkSession, of_pairs: Damageable, damage: str
 ) -> None:
-    assert silent_damages(spark, tmp_path, damage) == []
+    assert of_pairs.silent(spark, damage) == []
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_damaged_file_of_the_ledger_of_offers_is_named_or_does_no_harm(
+    spark: SparkSession, of_offers: Damageable, damage: str
+) -> None:
+    assert of_offers.silent(spark, damage, "checkpoint/state/0/**/*") == []
+
+
+@pytest.mark.faults
+def test_twin_a_slot_that_is_not_compared_with_the_batch_before_is_damaged_in_silence(
+    spark: SparkSession, of_pairs: Damageable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keylane.pipelines.match.follow_state._check_slots", lambda *_: None)
+    assert of_pairs.silent(spark, "restored", "checkpoint/state/*/*/2.changelog")
 
 
 def both_gone(state: Path) -> None:

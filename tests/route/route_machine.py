@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 KEYS = 7
 #: The steps of a batch at which a run is ended, of either target; a step that is not reached ends nothing.
-STEPS = ("begun", "half staged", "staged", "forced", "happened", "renamed", "moved", "planned", "written", "done")
+STEPS = ("begun", "half staged", "staged", "forced", "committed", "renamed", "moved", "planned", "written", "done")
 WAYS = ("gone", "empty", "cut", "flipped")
 _OLDEST = 1_700_000_000
 

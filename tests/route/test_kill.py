@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from keylane.testing.folders import Seen
 
-POINTS = ["begun", "half staged", "staged", "forced", "happened", "renamed", "moved"]
+POINTS = ["begun", "half staged", "staged", "forced", "committed", "renamed", "moved"]
 
 
 def undisturbed(spark: SparkSession, source: Path, target: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_kill_before_and_after_a_batch_is_committed(spark: SparkSession, tmp_p
         spark=spark,
         probe=lambda point, batch: begun.append(batch) if point == "begun" else None,
     )
-    assert begun == [2], "a batch that has happened is moved, not made again"
+    assert begun == [2], "a committed batch is moved, not made again"
     assert early < middle < seen(target)
     assert last.total == Counts(600, 588, 12, 0)
     same(target, other)

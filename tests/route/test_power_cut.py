@@ -27,8 +27,8 @@ ONE = Options(max_files=1)
 #: Steps of a batch, each where it differs from the one before it in what depends on Spark's log.
 FEW = [("forced", 1, 1), ("renamed", 1, 2)]
 ALL = [
-    ("happened", 1, 1),
-    *(("begun", 0, 1), ("staged", 0, 1), ("forced", 0, 1), ("happened", 0, 1), ("renamed", 0, 1), ("moved", 0, 1)),
+    ("committed", 1, 1),
+    *(("begun", 0, 1), ("staged", 0, 1), ("forced", 0, 1), ("committed", 0, 1), ("renamed", 0, 1), ("moved", 0, 1)),
     *(("begun", 1, 1), ("staged", 1, 1), ("renamed", 1, 1), ("renamed", 1, 3), ("moved", 1, 1), ("moved", 2, 1)),
 ]
 
@@ -78,6 +78,6 @@ def test_twin_without_forcing_sparks_log_nothing_can_go_on(
 ) -> None:
     """The manifest outlives the power failure, and what it is bound to does not: the route is stuck, if not wrong."""
     monkeypatch.setattr(folder_target, "force_batch", lambda *_: None)
-    disk = disks("happened", 1, 1)
+    disk = disks("committed", 1, 1)
     with pytest.raises(KeylaneError, match="checkpoint"):
         gone_on(disk, tmp_path, spark, "after")

@@ -105,7 +105,7 @@ def test_a_file_that_changes_while_it_is_read(spark: SparkSession, tmp_path: Pat
 
     with pytest.raises(DataError, match=r"a.jsonl .*got '20 bytes .*allowed: 10 bytes"):
         route(contract(), str(source), str(target), spark=spark, probe=grow)
-    assert seen(target) == set(), "the batch has not happened"
+    assert seen(target) == set(), "the batch is not committed"
     assert route(contract(), str(source), str(target), spark=spark).counts.out == 2
 
 

@@ -101,7 +101,7 @@ match_options: Final = grouped(
         "--ahead",
         type=float,
         metavar="SECONDS",
-        help="Pings this far in the future do not advance the watermark; default: a day.",
+        help="Records further in the future are dead letters; default: a day.",
     ),
     click.option("--state", type=click.Path(), help="Where --follow keeps its state; default: DST/_state."),
     click.option(

@@ -75,7 +75,7 @@ Verdict = tuple[MatchVerified, float, list[str]]
 
 def verified(
     pings: DataFrame,
-    tellings: DataFrame,
+    reported: DataFrame,
     matches: DataFrame,
     counts: tuple[int, int],
     given: Options,
@@ -91,7 +91,7 @@ def verified(
     riders = max(1, -(-(counts[0] // drivers) * counts[1] // MOST_PRODUCTS))
     of_drivers, of_riders = _one_in("driver", drivers), _one_in("rider", riders)
     known = pings.where(of_drivers).select("driver", "ts", "offset", "lat", "lng", "available").toArrow()
-    asked = tellings.where(of_riders).select("rider", "ts", "offset", "lat", "lng").toArrow()
+    asked = reported.where(of_riders).select("rider", "ts", "offset", "lat", "lng").toArrow()
     expected = brute(as_entries(known), asked, given.radius, expire, given.nearest)
     found = _as_pairs(matches).where(of_drivers & of_riders).toArrow()
     return _compared(expected, found, _notes(riders, drivers))
@@ -243,7 +243,7 @@ class Sides:
     """Both sources: pings in their lanes, requests as reported and each once, their copies, dead letters of both."""
 
     pings: DataFrame
-    tellings: DataFrame
+    reported: DataFrame
     requests: DataFrame
     copies: DataFrame
     dead: DataFrame
@@ -330,11 +330,11 @@ def sides_of(spark: SparkSession, work: Work) -> Sides:
     pings, dead_pings = as_pings(raw_drivers, given.drivers, of_drivers)
     if not lie_by_place(work.drivers, work.contract):
         pings = pings.drop("lane", "lane_key")
-    told, dead_requests = as_requests(raw_riders, given.riders, of_riders)
-    requests = distinct_requests(told)
+    reported, dead_requests = as_requests(raw_riders, given.riders, of_riders)
+    requests = distinct_requests(reported)
     copies = fanned_out(requests, [work.lanes], given.radius)
     dead, records = dead_pings.unionAll(dead_requests), (drivers.records, riders.records)
-    return Sides(in_lanes(pings, work.lanes), told, requests, copies, dead, records)
+    return Sides(in_lanes(pings, work.lanes), reported, requests, copies, dead, records)
 
 
 def _matched(spark: SparkSession, work: Work, began: float) -> Matched:
@@ -351,7 +351,7 @@ def _matched(spark: SparkSession, work: Work, began: float) -> Matched:
         _check_counts(total, sides, counts)
         if given.verify:
             sizes = total.pings, total.requests
-            result, recall, more = verified(sides.pings, sides.tellings, matches, sizes, given, _expire(given))
+            result, recall, more = verified(sides.pings, sides.reported, matches, sizes, given, _expire(given))
             total, notes = replace(total, verified=result, recall=recall), [*notes, *more]
         if given.assign is not None:
             total = replace(total, offers=assigned(matches, folder, given))
@@ -412,8 +412,8 @@ def _kept(spark: SparkSession, frame: DataFrame, folder: Path) -> DataFrame:
 
 def _check_counts(total: MatchTotals, sides: Sides, counts: list[Any]) -> None:
     """No record is lost: matched and dead records are all records, where their number is known."""
-    told = sum(row["told"] for row in counts)
-    for side, good, there in zip(("drivers", "riders"), (total.pings, told), sides.records, strict=True):
+    reports = sum(row["reports"] for row in counts)
+    for side, good, there in zip(("drivers", "riders"), (total.pings, reports), sides.records, strict=True):
         dead = sum(total.dead[side].values())
         if there is not None and good + dead != there:
             got = f"{good} matched, {dead} dead"

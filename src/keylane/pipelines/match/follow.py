@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.documents.match import MatchDocument
-    from keylane.pipelines.match.follow_state import Happened, MatchState
+    from keylane.pipelines.match.follow_state import BatchManifest, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import MatchSource
     from keylane.spark.context import Say
@@ -73,10 +73,10 @@ class Following:
     """How a match follows its sources.
 
     `late` seconds is how far a ping may be behind the newest one; `keep` how far, in seconds, requests may be behind
-    pings before they are too late for an exact answer. A ping more than `ahead` seconds ahead of this machine's clock
-    moves no time: one wrong clock would otherwise end every answer. `state` is by default `_state` in the target.
-    `checkpoint` is where Spark keeps what is known, by default in the state: any address that Spark can write to.
-    `max_files` bounds a batch of files, `every` is how often it polls for new records. With `available_now` it
+    pings before they are too late for an exact answer. A record more than `ahead` seconds ahead of this machine's
+    clock is a dead letter: one wrong clock would otherwise end every answer. `state` is by default `_state` in the
+    target. `checkpoint` is where Spark keeps what is known, by default in the state: any address that Spark can write
+    to. `max_files` bounds a batch of files, `every` is how often it polls for new records. With `available_now` it
     ends when all that is there is taken; requests that are not ripe stay waiting in the state.
     """
 
@@ -197,7 +197,7 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
         sources.plan.forget(query_id(body.state.checkpoint))
 
 
-def _compared(held: MatchState, elsewhere: Path | RemoteFolder | None, last: Happened) -> MatchState:
+def _compared(held: MatchState, elsewhere: Path | RemoteFolder | None, last: BatchManifest) -> MatchState:
     """The state with its checkpoint, which is the one that the last batch was made with, or an error."""
     state = held if elsewhere is None else replace(held, elsewhere=elsewhere)
     if elsewhere is not None and not held.has_begun and any(elsewhere.glob("*")):
@@ -212,7 +212,7 @@ def _compared(held: MatchState, elsewhere: Path | RemoteFolder | None, last: Hap
     return state
 
 
-def _rules_of(last: Happened, held: MatchState, asked: MatchRules) -> MatchRules:
+def _rules_of(last: BatchManifest, held: MatchState, asked: MatchRules) -> MatchRules:
     """The rules that were asked for; those of the last batch where Spark will give that once more, for its state."""
     if last.batch in {-1, *log_numbers(held.checkpoint / "commits")}:
         return asked

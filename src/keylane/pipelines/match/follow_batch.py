@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.follow_metrics import BatchResult, Figures
     from keylane.pipelines.match.follow_plan import MatchRules
     from keylane.pipelines.match.follow_sources import InUse, Sources
-    from keylane.pipelines.match.follow_state import Happened, MatchState
+    from keylane.pipelines.match.follow_state import BatchManifest, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.write import Written
     from keylane.systems.journal import Probe
@@ -56,7 +56,7 @@ class MatchBatches:
     rules: MatchRules
     state: MatchState
     written: Written
-    last: Happened
+    last: BatchManifest
     tell: Callable[[Figures], None]
     sources: Sources
     check_topics: Callable[[], None]
@@ -71,15 +71,15 @@ class MatchBatches:
         """Make a batch, unless it is committed."""
         try:
             offsets = batch_offsets(self.state.checkpoint, batch)
-            happened = self.state.happened(batch)
-            if happened is None:
+            manifest = self.state.manifest(batch)
+            if manifest is None:
                 self._make(frame, batch, offsets)
             else:
-                _check_offsets(happened, offsets)
+                _check_offsets(manifest, offsets)
                 counted = frame.where(F.col("kind") == COUNTS).select("rider").collect()
-                happened.check_again(BatchCounts.of(row[0] for row in counted).slots)
-                self.state.move(happened, self.written.folder)
-                self.last = happened
+                manifest.check_again(BatchCounts.of(row[0] for row in counted).slots)
+                self.state.move(manifest, self.written.folder)
+                self.last = manifest
                 self.needs_new_plan = self.is_again
         except Exception as error:
             lost = explained_loss(str(error), batch, ", and nothing of it was written", _WAY_ON)
@@ -128,12 +128,12 @@ def _texts(rows: pa.Table, kind: int) -> list[str]:
     return [str(text) for text in _of_kind(rows, kind).column("rider").to_pylist()]
 
 
-def _check_offsets(happened: Happened, offsets: str) -> None:
-    if happened.offsets != offsets:
+def _check_offsets(manifest: BatchManifest, offsets: str) -> None:
+    if manifest.offsets != offsets:
         raise TargetError.of(
-            f"batch {happened.batch} is committed with other records than Spark's checkpoint now gives it",
+            f"batch {manifest.batch} is committed with other records than Spark's checkpoint now gives it",
             got=offsets,
-            allowed=happened.offsets,
+            allowed=manifest.offsets,
             hint="restore the newest checkpoint, or start a new match with another --to and --state",
         )
 

@@ -52,7 +52,7 @@ class MatchRules:
     """How long records are waited for, in microseconds, and how the work is divided.
 
     `late` is how far a ping may be behind the newest; `keep` how far requests may be behind the pings; requests of a
-    `window` are answered together. Pings more than `ahead` of the clock move no time, and requests are dead letters.
+    `window` are answered together. Records more than `ahead` of the clock are dead letters.
     Offers hold for `offer_for`. State is divided into `slots`. Without `matching` all is done but the search for who
     is near: what a benchmark compares with.
     """

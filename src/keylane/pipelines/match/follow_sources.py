@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.geo.coordinates import Region
     from keylane.pipelines.match.follow_plan import MatchPlan
-    from keylane.pipelines.match.follow_state import Happened, MatchState
+    from keylane.pipelines.match.follow_state import BatchManifest, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import MatchSource
     from keylane.spark.context import Say
@@ -420,7 +420,7 @@ class Epochs:
     count: int
     known: dict[str, CellLanes] = field(default_factory=dict)
 
-    def of(self, last: Happened) -> list[InUse]:
+    def of(self, last: BatchManifest) -> list[InUse]:
         """What is in use in the batch after this one, oldest first; the last one places pings."""
         now = self.contract
         kept = [one for one in last.epochs if one.fingerprint != now.fingerprint]

@@ -75,7 +75,7 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class BatchManifest:
     """Where a match stands after a batch. `token` names its files; counts are of all batches together."""
 
     batch: int = -1
@@ -95,11 +95,11 @@ class Happened:
         return asdict(self)
 
     @staticmethod
-    def from_json(found: dict[str, Any]) -> Happened:
+    def from_json(found: dict[str, Any]) -> BatchManifest:
         """As it was written."""
         epochs = tuple(Epoch(**one) for one in found["epochs"])
         slots = {name: (int(one[0]), int(one[1])) for name, one in found["slots"].items()}
-        return replace(Happened(**found), epochs=epochs, moved=tuple(found["moved"]), slots=slots)
+        return replace(BatchManifest(**found), epochs=epochs, moved=tuple(found["moved"]), slots=slots)
 
     def after(self, found: Mapping[str, int], batch: int) -> dict[str, tuple[int, int]]:
         """The slots after a batch that found these: of each the batch that wrote it last, as this one has it."""
@@ -123,7 +123,7 @@ def _check_slots(found: Mapping[str, int], expected: Mapping[str, int], batch: i
         )
 
 
-def name_of(batch: Happened) -> str:
+def name_of(batch: BatchManifest) -> str:
     """What the files of a batch are called."""
     return f"{batch.batch:010d}-{batch.token}"
 
@@ -166,25 +166,25 @@ class MatchState:
         """Records of files as blocks."""
         return self.path / "blocks"
 
-    def last(self) -> Happened:
+    def last(self) -> BatchManifest:
         """The last committed batch; before the first, an empty one."""
         found = sorted(self._manifests())
-        return self.happened(found[-1]) or Happened() if found else Happened()
+        return self.manifest(found[-1]) or BatchManifest() if found else BatchManifest()
 
-    def happened(self, batch: int) -> Happened | None:
+    def manifest(self, batch: int) -> BatchManifest | None:
         """The manifest of a batch, when it is committed."""
         path = self.path / "batches" / f"{batch:010d}.json"
         if not path.exists():
             return None
         try:
-            happened = Happened.from_json(read_sealed(path))
+            manifest = BatchManifest.from_json(read_sealed(path))
         except (KeyError, TypeError) as error:
             raise _damaged(path, f"{type(error).__name__}: {error}") from error
-        if happened.batch != batch:
-            raise _damaged(path, f"it is the manifest of batch {happened.batch}")
-        return happened
+        if manifest.batch != batch:
+            raise _damaged(path, f"it is the manifest of batch {manifest.batch}")
+        return manifest
 
-    def check_target(self, last: Happened, target: Path) -> None:
+    def check_target(self, last: BatchManifest, target: Path) -> None:
         """Refuse a state that is older than the target, as one that was restored: it would make its batches again."""
         found = [path for pattern in ("*/batch=*", "_metrics/*.json") for path in target.glob(pattern)]
         numbers = {path: int(number[1]) for path in found if (number := _BATCH.fullmatch(path.name))}
@@ -204,17 +204,17 @@ class MatchState:
         staging.mkdir(parents=True)
         return token, staging
 
-    def commit(self, done: Happened, target: Path, probe: Probe = no_probe) -> None:
+    def commit(self, done: BatchManifest, target: Path, probe: Probe = no_probe) -> None:
         """Commit a batch, then move what it adds to the target."""
         staging = self.path / "staging" / name_of(done)
         force_all(sorted(one for one in staging.rglob("*") if not one.name.startswith(".")))
         probe("forced", done.batch)
         write_sealed(self.path / "batches" / f"{done.batch:010d}.json", done.as_json())
-        probe("happened", done.batch)
+        probe("committed", done.batch)
         self.move(done, target, probe)
         probe("moved", done.batch)
 
-    def move(self, done: Happened, target: Path, probe: Probe = no_probe) -> None:
+    def move(self, done: BatchManifest, target: Path, probe: Probe = no_probe) -> None:
         """Rename what still waits, each folder once; then forget what the batches before needed."""
         staging = self.path / "staging" / name_of(done)
         folders = set()
@@ -230,7 +230,7 @@ class MatchState:
         force_all(sorted(folders))
         self._forget(done)
 
-    def _forget(self, done: Happened) -> None:
+    def _forget(self, done: BatchManifest) -> None:
         """What no later batch needs. Only the last committed one may forget: a batch that is given again is older."""
         if max(self._manifests()) != done.batch:
             return

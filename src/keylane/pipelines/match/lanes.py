@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from keylane.placement.cell_lanes import CellLanes
 
 
-#: A copy of a request: `told` is how often the request was reported, `copies` how many lanes were asked.
+#: A copy of a request: `reports` is how often the request was reported, `copies` how many lanes were asked.
 COPIES: Final = (
-    "rider string, ts bigint, offset bigint, lat double, lng double, told bigint, cell bigint, "
+    "rider string, ts bigint, offset bigint, lat double, lng double, reports bigint, cell bigint, "
     "lane int, home boolean, copies int, lane_key int"
 )
-_REQUEST: Final = ("rider", "ts", "offset", "lat", "lng", "told", "cell")
+_REQUEST: Final = ("rider", "ts", "offset", "lat", "lng", "reports", "cell")
 #: Requests whose disks are in memory at one time.
 _AT_ONCE: Final = 2048
 
@@ -50,8 +50,10 @@ def in_lanes(pings: DataFrame, lanes: CellLanes) -> DataFrame:
 def distinct_requests(requests: DataFrame) -> DataFrame:
     """Each request once. Of several reports of it, maybe from several locations, the last one counts."""
     last = F.max_by(F.struct("lat", "lng", "cell"), "offset").alias("last")
-    told = requests.groupBy("rider", "ts").agg(F.max("offset").alias("offset"), F.count(F.lit(1)).alias("told"), last)
-    return told.select("rider", "ts", "offset", "last.lat", "last.lng", "told", "last.cell")
+    grouped = requests.groupBy("rider", "ts").agg(
+        F.max("offset").alias("offset"), F.count(F.lit(1)).alias("reports"), last
+    )
+    return grouped.select("rider", "ts", "offset", "last.lat", "last.lng", "reports", "last.cell")
 
 
 def fanned_out(requests: DataFrame, lanes: Sequence[CellLanes], radius: float) -> DataFrame:
@@ -92,7 +94,7 @@ def _copied(
 # Pings and copies of requests, lane by lane -> pairs; ghosts dropped; each rider's drivers in order.
 
 _PAIR: Final = "rider string, rider_ts bigint, driver string, distance_m double, driver_ts bigint, driver_offset bigint"
-_COUNTS: Final = ("pings", "copies", "requests", "border", "told")
+_COUNTS: Final = ("pings", "copies", "requests", "border", "reports")
 #: Pairs of a lane, and one row of counts for it, which has no rider.
 ANSWERS: Final = f"lane int, {_PAIR}, rider_offset bigint, " + ", ".join(f"{name} bigint" for name in _COUNTS)
 _KEYS: Final = ("rider", "rider_ts", "driver", "lane")
@@ -132,8 +134,8 @@ def as_entries(pings: pa.Table) -> pa.Table:
 def _counted(lane: int, pings: pa.Table, copies: pa.Table) -> pa.Table:
     home = copies.filter(copies.column("home"))
     border = pc.sum(pc.greater(home.column("copies"), 1)).as_py() or 0
-    told = pc.sum(home.column("told")).as_py() or 0
-    counts = (len(pings), len(copies), len(home), int(border), int(told))
+    reports = pc.sum(home.column("reports")).as_py() or 0
+    counts = (len(pings), len(copies), len(home), int(border), int(reports))
     return pa.table(
         {
             "lane": pa.array([lane], pa.int32()),

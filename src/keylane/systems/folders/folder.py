@@ -268,7 +268,7 @@ class Target(Journalled):
                 raise _in_the_way(self.path / file.final)
         probe("forced", manifest.batch)
         self.journal.write("batches", manifest.batch, manifest.as_json())
-        probe("happened", manifest.batch)
+        probe("committed", manifest.batch)
         self._move(manifest, probe)
         self.journal.forget("batches", KEPT_MANIFESTS)
         probe("moved", manifest.batch)

@@ -1,4 +1,4 @@
-"""The state of a running match: a batch happens in one step, is moved once, and leaves nothing of other attempts."""
+"""The state of a running match: a batch is committed in one step, is moved once, and leaves no other attempt."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from keylane.errors import TargetError
 from keylane.pipelines.match.follow_state import (
+    BatchManifest,
     Epoch,
-    Happened,
     MatchHead,
     name_of,
     open_state,
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 HEAD = MatchHead("d", "r", "t", 4, 1000.0, None, None, None)
 
 
-def staged(state: MatchState, batch: int) -> Happened:
+def staged(state: MatchState, batch: int) -> BatchManifest:
     """A batch with a folder for the target."""
     token, staging = state.begin(batch)
-    done = Happened(batch, token, "q", "o", (Epoch("e", 1, "f", "{}", 3),), moved=(f"matches/batch={batch}",))
+    done = BatchManifest(batch, token, "q", "o", (Epoch("e", 1, "f", "{}", 3),), moved=(f"matches/batch={batch}",))
     (staging / "matches" / f"batch={batch}").mkdir(parents=True)
     return done
 
 
 def test_a_batch_that_has_happened_is_in_the_target_and_is_what_the_next_run_finds(tmp_path: Path) -> None:
     with open_state(tmp_path / "state", HEAD) as state:
-        assert state.last() == Happened()
+        assert state.last() == BatchManifest()
         done = staged(state, 0)
         state.commit(done, tmp_path / "out")
     with open_state(tmp_path / "state", HEAD) as state:
-        assert state.last() == state.happened(0) == done
+        assert state.last() == state.manifest(0) == done
         assert (tmp_path / "out" / "matches" / "batch=0").is_dir()
         state.move(done, tmp_path / "out")
 
@@ -57,7 +57,7 @@ def test_a_state_that_is_older_than_its_target_is_refused(tmp_path: Path, name: 
             state.check_target(done, tmp_path / "out")
 
 
-@pytest.mark.parametrize("point", ["happened", "renamed"])
+@pytest.mark.parametrize("point", ["committed", "renamed"])
 def test_a_kill_after_a_batch_has_happened_leaves_a_move_that_is_finished_later(tmp_path: Path, point: str) -> None:
     def kill(at: str, _batch: int) -> None:
         if at == point:
@@ -75,7 +75,7 @@ def test_a_kill_after_a_batch_has_happened_leaves_a_move_that_is_finished_later(
 def test_what_an_attempt_left_that_never_happened_is_not_read_and_goes_with_the_next_commit(tmp_path: Path) -> None:
     with open_state(tmp_path / "state", HEAD) as state:
         lost, done = staged(state, 0), staged(state, 0)
-        assert state.last() == Happened()
+        assert state.last() == BatchManifest()
         state.commit(done, tmp_path / "out")
         assert not any((state.path / "staging").iterdir())
         assert name_of(lost) != name_of(done)
@@ -91,7 +91,7 @@ def test_damage_and_another_match_are_refused(tmp_path: Path) -> None:
         for text in ("", "{", "{}", '{"epochs": 3}'):
             manifest.write_text(text)
             with pytest.raises(TargetError, match="damaged"):
-                state.happened(7)
+                state.manifest(7)
     with pytest.raises(TargetError, match="lanes: 4, now 5"), open_state(tmp_path / "state", replace(HEAD, lanes=5)):
         pass
 
@@ -148,14 +148,14 @@ def test_what_was_decided_is_not_decided_again_and_a_manifest_is_that_of_its_bat
         batches = state.path / "batches"
         (batches / "0000000001.json").write_bytes((batches / "0000000000.json").read_bytes())
         with pytest.raises(TargetError, match="manifest of batch 0"):
-            state.happened(1)
+            state.manifest(1)
     (tmp_path / "state" / "match.json").unlink()
     with pytest.raises(TargetError, match=r"match\.json.*it is missing"), open_state(tmp_path / "state", HEAD):
         pass
 
 
 def test_slots_that_are_not_of_the_batch_before_are_refused() -> None:
-    first = replace(Happened(), batch=0, slots=Happened().after({"homes/0": -1, "lanes/0": -1}, 0))
+    first = replace(BatchManifest(), batch=0, slots=BatchManifest().after({"homes/0": -1, "lanes/0": -1}, 0))
     second = replace(first, batch=1, slots=first.after({"homes/0": 0}, 1))
     assert second.slots == {"homes/0": (0, 1), "lanes/0": (0, 0)}
     assert second.after({"homes/0": 1, "lanes/0": 0}, 2) == {"homes/0": (1, 2), "lanes/0": (0, 2)}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEAD = Head("orders", 1, "f" * 64, {"orders": 3}, "/in", "parquet", "*")
-STEPS = ["forced", "happened", "renamed", "renamed 2", "renamed 3", "moved"]
+STEPS = ["forced", "committed", "renamed", "renamed 2", "renamed 3", "moved"]
 
 
 def stage(target: Target, batch: int) -> Manifest:
@@ -225,7 +225,7 @@ def test_lanes_that_are_newer_than_the_manifests_are_refused(tmp_path: Path, kep
 
 
 def test_a_file_that_a_power_failure_left_in_both_folders_is_moved(tmp_path: Path) -> None:
-    in_a_process_that_dies(tmp_path / "out", dying_at("happened"))
+    in_a_process_that_dies(tmp_path / "out", dying_at("committed"))
     staged = next((tmp_path / "out" / "_keylane" / "staging").rglob("0.parquet"))
     final = tmp_path / "out" / lane_file("orders", 0, 0)
     shutil.copy(staged, final)

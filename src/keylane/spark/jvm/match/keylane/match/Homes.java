@@ -57,7 +57,6 @@ public final class Homes extends BlockStep {
         final long[] loads;
         long[] ripe = new long[64];
         int ripeCount;
-        /** Of all pings, also of those that are ahead of the clock. */
         long newest = SourceTimes.BEGINNING;
 
         Counts(int lanes) {

@@ -65,27 +65,23 @@ public final class Pack {
         return done;
     }
 
-    /** A good record; false for a request of a time that cannot be yet, which is a dead letter. */
+    /** A good record; false for one of a time that cannot be yet, a dead letter: it would be kept until that time. */
     public boolean good(byte[] id, int at, int length, long ts, long offset, double lat, double lng, boolean available, long clock) {
-        boolean ahead = ts > clock + rules.ahead;
-        if (ahead && source == Rules.RIDERS) {
+        if (ts > clock + rules.ahead) {
             return false;
         }
         int lane = rules.current().lane(Cells.home(lat, lng));
         byte kind = source == Rules.RIDERS ? Placed.REQUEST : available ? Placed.AVAILABLE : Placed.UNAVAILABLE;
         int slot = rules.slots.slotOfHash(IdTable.hash(id, at, length));
         Placed.put(out.to(slot), kind, lane, ts, offset, lat, lng, id, at, length);
-        if (ahead) {
-            seen[2]++;
-        } else if (ts > seen[0]) {
-            seen[0] = ts;
-        }
+        seen[0] = Math.max(seen[0], ts);
         return true;
     }
 
     public void good(String id, long ts, long offset, double lat, double lng, boolean available, long clock, String where, String original) {
         byte[] bytes = id.getBytes(StandardCharsets.UTF_8);
         if (!good(bytes, 0, bytes.length, ts, offset, lat, lng, available, clock)) {
+            seen[2]++;
             dead(where, "time-ahead", original);
         }
     }

@@ -10,6 +10,8 @@ import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
+from keylane.keyspace.layout import layout_to_json, new_layout
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -18,7 +20,10 @@ ROWS = 200_000
 
 @dataclass(frozen=True)
 class Call:
-    """A command line in a folder of its own; `{out}` is where it may write. `spark`: it starts Java."""
+    """A command line in a folder of its own; `{out}` is where it may write. `spark`: it starts Java.
+
+    `{kafka}` are brokers, which run in the folder `{dir}`, and `{stream}` is a stream of four shards of its own.
+    """
 
     words: str
     codes: tuple[int, ...] = (0,)
@@ -26,9 +31,20 @@ class Call:
     broker: bool = False
     #: It goes on until it is interrupted, and then ends in order.
     follows: bool = False
+    #: Its result takes a while to print, and may be cut off.
+    is_long: bool = False
+    #: A command that has to be done before it, with any code.
+    first: str = ""
 
-    def arguments(self, folder: Path, out: Path, broker: str = "") -> list[str]:
-        return self.words.format(f=folder, out=out, broker=broker).split()
+    @property
+    def servers(self) -> set[str]:
+        """What it needs that runs: names of fixtures."""
+        both = self.words + self.first
+        return {name for name, signs in SERVERS.items() if any(one in both for one in signs)}
+
+
+SERVERS = {"kafka": ("{kafka}", "{dir}"), "kinesalite": ("{stream}",)}
+KEYS = "--registry {out}/r.sqlite"
 
 
 CALLS = {
@@ -40,10 +56,26 @@ CALLS = {
     "profile": Call("profile {f}/data.parquet -k k --out {out}/p.profile --report {out}/p.html"),
     "plan": Call("plan {f}/data.parquet -k k -n 8 --write {out}/c.yaml --out {out}/p.json", codes=(0, 3, 4)),
     "geo table": Call("geo table {f}/pings.parquet -n 6 --write {out}/c.yaml --report {out}/p.html"),
-    "apply": Call("apply {out}/none.json", codes=(1, 2)),
+    "apply": Call(
+        "apply {out}/p.json --yes",
+        first="plan {f}/data.parquet -k k -n 16 --out {out}/p.json --write {out}/c.yaml",
+    ),
+    "apply nothing": Call("apply {out}/none.json", codes=(1, 2)),
     "compact": Call("compact {f}/lanes"),
     "verify": Call("verify --source {f}/day --target {f}/lanes -c {f}/c.yaml", codes=(0, 4)),
-    "shards keys": Call("shards keys add acme --registry {out}/r.sqlite"),
+    "shards keys add": Call(f"shards keys add acme {KEYS}"),
+    "shards keys import": Call(f"shards keys import {{f}}/accounts.csv {KEYS}"),
+    "shards keys list": Call(
+        f"shards keys list {KEYS}", first=f"shards keys import {{f}}/accounts.csv {KEYS}", is_long=True
+    ),
+    "shards keys remove": Call(f"shards keys remove a7 {KEYS}", first=f"shards keys import {{f}}/accounts.csv {KEYS}"),
+    "shards keys redistribute": Call(
+        f"shards keys redistribute {KEYS}", first=f"shards keys import {{f}}/accounts.csv {KEYS}", is_long=True
+    ),
+    "shards apply": Call(
+        "shards apply {out}/p.json --yes",
+        first="shards plan --layout {stream} --to {f}/wanted.json --out {out}/p.json",
+    ),
     "migrate plan": Call("migrate plan {f}/c.yaml {f}/c.yaml"),
     "shards plan": Call("shards plan --layout {f}/layout.json --cap 60 --report {out}/p.html", codes=(3,)),
     "assign": Call("assign --lanes 12,12 --members A,B,C --rolling --report {out}/p.html"),
@@ -63,9 +95,19 @@ CALLS = {
     "demo": Call("demo --to {out}/demo --scale 0.01", spark=True),
     "demo fence": Call("demo fence --hours 0.5"),
     "demo lesson": Call("demo lesson --to {out}/lesson", spark=True),
+    "dev jars": Call("dev jars --to {out}/jars"),
     "dev kafka up": Call("dev kafka up --dir {out}/kafka", broker=True),
-    "brokers": Call("brokers kafka://{broker}", codes=(0, 3, 4), broker=True),
-    "identify a topic": Call("identify kafka://{broker}/t", broker=True, codes=(0, 1)),
+    "dev kafka down": Call("dev kafka down --dir {out}/kafka", broker=True, first="dev kafka up --dir {out}/kafka"),
+    "dev kafka env": Call("dev kafka env --dir {dir}"),
+    "dev kafka load": Call("dev kafka load {f}/data.parquet -k k -t {name} --dir {dir}"),
+    "brokers": Call("brokers kafka://{kafka}", codes=(0, 3, 4), broker=True),
+    "identify a topic": Call("identify kafka://{kafka}/t", broker=True),
+    "profile a topic": Call("profile kafka://{kafka}/t --out {out}/p.profile --report {out}/p.html", broker=True),
+    "init a topic": Call("init kafka://{kafka}/t --out {out}/c.yaml", broker=True),
+    "assign a group": Call("assign kafka://{kafka} --group none", broker=True, codes=(2,)),
+    "route a topic": Call(
+        "route {f}/c.yaml --from kafka://{kafka}/t --to {out}/lanes --value json", spark=True, broker=True
+    ),
     "no broker": Call("identify kafka://127.0.0.1:1/t", codes=(1,)),
 }
 
@@ -90,6 +132,9 @@ def files(folder: Path) -> None:
     ends = [(0, 2**127 - 1, 90), (2**127, 2**128 - 1, 10)]
     shards = [{"id": f"s{n}", "start": str(one[0]), "end": str(one[1]), "load": one[2]} for n, one in enumerate(ends)]
     (folder / "layout.json").write_text(json.dumps({"shards": shards}))
+    (folder / "wanted.json").write_text(json.dumps(layout_to_json(new_layout(3))))
+    accounts = "".join(f"a{n},{n * n % 977 + 1}\n" for n in range(20_000))
+    (folder / "accounts.csv").write_text("account,weight\n" + accounts)
     table = pa.table(pings)
     for place in ("pings.parquet", "drivers/0.parquet"):
         parquet.write_table(table, folder / place)

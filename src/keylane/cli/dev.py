@@ -12,6 +12,7 @@ import click
 from keylane import numbers
 from keylane.cli.options import csv_options
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.progress import counting
 from keylane.cli.terminal import note
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def load(
     """Make a topic from FILE: a record for each row, with the row as JSON in its value.
 
     FILE is a file or folder of Parquet, CSV or JSON lines. Keys are text and placed as the Java client places them;
-    rows without a key are spread. A topic that exists is not written to.
+    rows without a key are spread. A topic that exists is not written to, and one that is not filled to its end, as
+    after Ctrl-C, is removed.
 
     \b
     keylane dev kafka load payments.csv --topic payments --key merchant_id --partitions 12
@@ -146,7 +148,8 @@ def load(
     from keylane.systems.endpoint import StreamOptions
 
     name, cluster = topic or stream_name(file), _running(folder)
-    records, nulls = fill(cluster, file, name, key, partitions, StreamOptions(**options))
+    with counting("load") as sent:
+        records, nulls = fill(cluster, file, name, key, partitions, StreamOptions(**options), sent=sent)
     address = f"kafka://{cluster.bootstrap}/{name}"
     document = DevLoadDocument(topic=name, address=address, partitions=partitions, records=records, null_keys=nulls)
     keyless = f", {numbers.count(nulls)} of them without a key" if nulls else ""

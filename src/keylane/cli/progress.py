@@ -2,6 +2,7 @@
 
 working          a step without a count: what is done, and for how long
 counted          batches that pass: rows, rate, and the time left where their number is known
+counting         the same for work that calls back with its number of rows
 spark_progress   Spark: that it starts, then tasks, records, rate and time left
 RouteProgress    a route or a match that follows: batches, records, lag
 """
@@ -69,6 +70,22 @@ def counted(batches: Iterable[Any], what: str, total: int | None = None) -> Iter
         for batch in batches:
             rows += len(batch)
             yield batch
+    finally:
+        terminal.line.end()
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int], None]]:
+    """Show how many rows have gone by, for work that calls back with their number."""
+    rows = 0
+
+    def count_to(number: int) -> None:
+        nonlocal rows
+        rows = number
+
+    terminal.line.begin(lambda seconds: rows_line(what, rows, seconds))
+    try:
+        yield count_to
     finally:
         terminal.line.end()
 

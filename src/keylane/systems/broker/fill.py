@@ -6,8 +6,11 @@ Into any cluster, by a contract and exactly once: `keylane route`.
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.fields import FieldSpec, no_such_field
 from keylane.errors import BrokerError, DataError, TargetError
@@ -18,23 +21,54 @@ from keylane.systems.files.lines import line_blocks
 from keylane.systems.files.listing import data_files, kinds_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from keylane.systems.broker.layout import Cluster
     from keylane.systems.endpoint import StreamOptions
 
 #: A record: its key, and its value as JSON.
 Row = tuple[bytes | None, bytes]
+#: How long the last records may take, and the topic to be removed again.
+FLUSH_SECONDS: Final = 120.0
+REMOVE_SECONDS: Final = 2.0
+#: Records between two calls of `sent`.
+EVERY: Final = 1_000
 
 
-def fill(cluster: Cluster, path: str, topic: str, key: str, partitions: int, options: StreamOptions) -> tuple[int, int]:
-    """Make the topic and write every row; how many records there are, and how many of them have no key."""
+def fill(
+    cluster: Cluster,
+    path: str,
+    topic: str,
+    key: str,
+    partitions: int,
+    options: StreamOptions,
+    *,
+    sent: Callable[[int], None] = lambda _: None,
+) -> tuple[int, int]:
+    """Make the topic and write every row; how many records there are, and how many of them have no key.
+
+    `sent` is called with the number of records so far. A topic that is not filled to its end, because of an error or
+    an interrupt, is removed: the same call can be made again.
+    """
+    from confluent_kafka.admin import NewTopic
+
+    from keylane.systems.broker.cluster import admin_client
+
     rows = iter(rows_of(path, key, options))
     first = next(rows, None)
     if first is None:
         raise DataError.of("no records", got=path)
-    _make(cluster, topic, partitions)
-    return _produced(cluster, topic, first, rows)
+    admin = admin_client(librdkafka_settings(cluster))
+    made = admin.create_topics([NewTopic(topic, partitions)])[topic]
+    try:
+        _wait_until_made(made, topic)
+        return _produced(cluster, topic, chain([first], rows), sent)
+    except BaseException:
+        # Only one that was made here: the answer of one that was there already is an error.
+        with suppress(Exception):
+            made.result(REMOVE_SECONDS)
+            admin.delete_topics([topic])[topic].result(REMOVE_SECONDS)
+        raise
 
 
 def rows_of(path: str, key: str, options: StreamOptions) -> Iterator[Row]:
@@ -84,15 +118,11 @@ def _written(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _make(cluster: Cluster, topic: str, partitions: int) -> None:
+def _wait_until_made(made: Any, topic: str) -> None:
     from confluent_kafka import KafkaException
-    from confluent_kafka.admin import NewTopic
 
-    from keylane.systems.broker.cluster import admin_client
-
-    admin = admin_client(librdkafka_settings(cluster))
     try:
-        admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+        made.result(30)
     except KafkaException as error:
         name = error.args[0].name()
         if name == "TOPIC_ALREADY_EXISTS":
@@ -100,7 +130,7 @@ def _make(cluster: Cluster, topic: str, partitions: int) -> None:
         raise BrokerError.of("the topic cannot be made", got=f"{topic}: {error.args[0].str()}") from None
 
 
-def _produced(cluster: Cluster, topic: str, first: Row, rows: Iterator[Row]) -> tuple[int, int]:
+def _produced(cluster: Cluster, topic: str, rows: Iterable[Row], sent: Callable[[int], None]) -> tuple[int, int]:
     from confluent_kafka import Producer
 
     failed: list[str] = []
@@ -110,22 +140,34 @@ def _produced(cluster: Cluster, topic: str, first: Row, rows: Iterator[Row]) -> 
         if error is not None:
             failed.append(error.str())
 
-    def send(row: Row) -> None:
-        while True:
-            try:
-                producer.produce(topic, row[1], row[0], on_delivery=delivered)
-            except BufferError:
-                producer.poll(0.5)
-            else:
-                producer.poll(0)
-                return
-
-    send(first)
-    records, nulls = 1, int(first[0] is None)
+    records = nulls = 0
     for row in rows:
-        send(row)
+        _send(producer, topic, row, delivered)
         records, nulls = records + 1, nulls + (row[0] is None)
-    left = producer.flush(120)
-    if failed or left:
-        raise BrokerError.of("records were not written", got=failed[0] if failed else f"{left} without an answer")
+        if not records % EVERY:
+            sent(records)
+    if left := _flush(producer):
+        failed.append(f"{left} without an answer")
+    if failed:
+        raise BrokerError.of("records were not written", got=failed[0])
     return records, nulls
+
+
+def _send(producer: Any, topic: str, row: Row, delivered: Callable[[Any, Any], None]) -> None:
+    """Send a row, when there is room for it."""
+    while True:
+        try:
+            producer.produce(topic, row[1], row[0], on_delivery=delivered)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            producer.poll(0)
+            return
+
+
+def _flush(producer: Any) -> int:
+    """Wait for the last answers, in short turns: an interrupt in a long flush ends in a SystemError."""
+    until = time.monotonic() + FLUSH_SECONDS
+    while (left := int(producer.flush(0.1))) and time.monotonic() < until:
+        continue
+    return left

@@ -156,6 +156,8 @@ class Described:
     def topic_id(self) -> Any:
         return self.answer
 
+    partitions = (0, 1, 2)
+
 
 class Admin:
     """Answers with ids and errors."""
@@ -175,3 +177,4 @@ def test_ids_are_read_off_and_zeros_are_none(monkeypatch: pytest.MonkeyPatch) ->
     admin = Admin(new=Uuid(1, -1), old=Uuid(0, 0), gone=gone)
     cluster = KafkaCluster(kafka_access("127.0.0.1:1"), admin, Listener())
     assert cluster.topic_ids(["new", "old", "gone"]) == {"new": "0000000000000001" + "f" * 16, "old": ""}
+    assert cluster.topics_now(["old"])["old"] == ("", 3)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tests.kinesis.servers import KinesisServer
 
+
 def printed(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(done.stdout)
     return document

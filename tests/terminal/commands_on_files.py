@@ -94,6 +94,7 @@ CALLS = {
     ),
     "demo": Call("demo --to {out}/demo --scale 0.01", spark=True),
     "demo fence": Call("demo fence --hours 0.5"),
+    "demo shards": Call("demo shards"),
     "demo lesson": Call("demo lesson --to {out}/lesson", spark=True),
     "dev jars": Call("dev jars --to {out}/jars"),
     "dev kafka up": Call("dev kafka up --dir {out}/kafka", broker=True),

@@ -5,6 +5,6 @@
     options   options that several commands share
     progress  progress on stderr, on a terminal only
 
-Every other module is the command of its name; `demo_lesson` is `demo lesson`, `demo_fence` is `demo fence`. Modules
+Every other module is the command of its name; `demo_lesson` is `demo lesson`, and so on. Modules
 here import click and nothing heavy: what a command needs is imported when it runs, so `--help` is quick.
 """

@@ -10,6 +10,7 @@ import click
 
 from keylane.cli.demo_fence import fence
 from keylane.cli.demo_lesson import lesson
+from keylane.cli.demo_shards import shards
 from keylane.cli.options import master_option
 from keylane.cli.output import Result, Section, output_option, write
 from keylane.cli.progress import FIGURES, PAGE, progress, ready
@@ -126,3 +127,4 @@ def _drift_row(row: LaneDrift) -> dict[str, str]:
 
 demo.add_command(fence)
 demo.add_command(lesson)
+demo.add_command(shards)

@@ -37,7 +37,7 @@ INNER: Final[dict[str, dict[str, Any]]] = {
         "apply": {},
     },
     "migrate": {"plan": {}},
-    "demo": {"fence": {}, "lesson": {}},
+    "demo": {"fence": {}, "lesson": {}, "shards": {}},
     "dev": {"jars": {}, "kafka": {"up": {}, "down": {}, "status": {}, "load": {}}},
 }
 #: Names of before, which still work and are not listed.

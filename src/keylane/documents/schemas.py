@@ -38,6 +38,7 @@ from keylane.documents.shards import (
     ShardsApplyDocument,
     ShardsPlanDocument,
 )
+from keylane.documents.shards_demo import ShardsDemoDocument
 from keylane.documents.verify import VerifyDocument
 
 
@@ -64,6 +65,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "compact": CompactDocument,
     "demo": DemoDocument,
     "demo-fence": FenceDocument,
+    "demo-shards": ShardsDemoDocument,
     "demo-lesson": LessonDocument,
     "dev-jars": DevJarsDocument,
     "dev-kafka": DevKafkaDocument,

@@ -154,7 +154,9 @@ class ShardCall(Document):
     at: HashKeyText = Field(description="The boundary that is added or removed.")
     shards: list[Text] = Field(min_length=1, max_length=2, description="The shards that it closes, the lower first.")
     makes: list[Text] = Field(min_length=1, max_length=2, description="The ids that the shards it opens should get.")
-    arguments: dict[str, str]
+    arguments: dict[str, str] = Field(
+        description="The stream's name is not among them.", json_schema_extra={"propertyNames": {"minLength": 1}}
+    )
     shards_after: AtLeastOne = Field(description="How many shards are open when it is done.")
 
 

@@ -14,6 +14,7 @@
     plan       what is asked of a profile, and the document of the answer
     assign     who reads which lane, and what a change of members costs; assign_files: groups as text
     shards     splits and merges planned, and a saved plan on its stream; shards_files: layouts and CSV
+    shards_demo  `demo shards`: accounts on shards by MD5 and by handed-out keys, and hot shards split
     migrate    a migration planned from two contracts, and from the streams where they are given
     geo_table  a lane table from the locations of a source
     watermark  how far time has advanced in the sources of a run

@@ -62,7 +62,7 @@ class WaitTiming:
 
 @dataclass(frozen=True, slots=True)
 class GroupStep:
-    """A group as it is after one event. `restarts`: half of a restart; `returning` are members that were away for it."""
+    """A group as it is after one event. `restarts`: half of a restart; `returning`: members that were away for it."""
 
     what: str
     members: tuple[Member, ...]

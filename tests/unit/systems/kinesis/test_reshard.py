@@ -55,7 +55,7 @@ class Client:
 
 def resharder(monkeypatch: pytest.MonkeyPatch, **given: Any) -> KinesisResharder:
     client = Client(**{"limits": {"ShardLimit": 20, "OpenShardCount": 15}, **given})
-    monkeypatch.setattr(access_module, "_client", lambda _access, _tries: client)
+    monkeypatch.setattr(access_module, "_client", lambda *_: client)
     return KinesisResharder(KinesisAccess("eu-west-1"), "s")
 
 

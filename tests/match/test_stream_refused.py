@@ -345,6 +345,36 @@ def test_a_target_or_state_in_a_source_is_refused(tmp_path: Path, place: str) ->
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.usefixtures("no_spark")
+def test_a_state_of_files_that_was_moved_is_refused(tmp_path: Path) -> None:
+    drivers, riders = world(files=1, drivers=2, riders=2).write(tmp_path / "in")
+
+    def begin(state: str) -> None:
+        how = replace(FEW, state=str(tmp_path / state))
+        follow(str(drivers), str(riders), str(tmp_path / "out"), Options(radius=3000.0), how, contract=geo_contract(4))
+
+    for _ in range(2):
+        with pytest.raises(BegunError):
+            begin("one")
+    (tmp_path / "one").rename(tmp_path / "two")
+    with pytest.raises(TargetError, match=rf"was moved.*{tmp_path / 'two'}.*allowed: {tmp_path / 'one'}"):
+        begin("two")
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_sources_of_the_same_names_in_another_folder_are_those_of_another_match(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = replace(FEW, state=str(tmp_path / "state"))
+    for name, error in (("one", BegunError), ("one", BegunError), ("two", TargetError)):
+        world(files=1, drivers=2, riders=2).write(tmp_path / name / "in")
+        monkeypatch.chdir(tmp_path / name)
+        with pytest.raises(error, match="another match" if error is TargetError else None):
+            follow(
+                "in/drivers", "in/riders", str(tmp_path / "out"), Options(radius=3000.0), how, contract=geo_contract(4)
+            )
+
+
 @pytest.mark.parametrize("name", ["out[1]", "out{a,b}", "a?b", "a*b", "a\\b"])
 @pytest.mark.usefixtures("no_spark")
 def test_a_state_of_files_whose_path_spark_would_read_as_a_pattern_is_refused(tmp_path: Path, name: str) -> None:

@@ -427,7 +427,7 @@ def _footer(file: SourceFile) -> _Footer:
         raise DataError.of(
             f"{file.path} cannot be read as Parquet",
             got=str(error).splitlines()[0],
-            hint="replace it with a readable file of the same name: the route continues from there",
+            hint="replace it with a readable file of the same name: it continues from there",
         ) from error
     return _Footer(footer.num_rows, str(types), types, _varied(footer))
 

@@ -125,8 +125,11 @@ def follow(
         # Records of files are left there as blocks, which Spark reads.
         refuse_patterns(state, "the state")
     own = given.radius, given.nearest, given.expire, given.assign
-    head = MatchHead(str(sides[0]), str(sides[1]), str(to), lanes, *own, str(elsewhere) if elsewhere else None)
+    places = [_place(address) for address in (sides[0].address, sides[1].address, to)]
+    head = MatchHead(places[0], places[1], places[2], lanes, *own, str(elsewhere) if elsewhere else None)
     with open_state(state, head) as own_state, ExitStack() as opened:
+        if not all(side.messages for side in sides):
+            own_state.check_place()
         last = own_state.last()
         own_state.check_target(last, folder)
         if last.token:
@@ -237,6 +240,11 @@ def _checked(how: Following) -> Following:
         if not 0 <= value < 10**9:
             raise UsageError.of(f"--{name} is not a duration", got=value, allowed="seconds, 0 or more")
     return how
+
+
+def _place(address: Address) -> str:
+    """What a run has to agree with: a path from the root, since the next run may begin in another folder."""
+    return str(path_of(address, "the source")) if address.is_path else str(address)
 
 
 def _check_apart(sides: tuple[MatchSource, MatchSource], places: Mapping[str, Path]) -> None:

@@ -151,6 +151,17 @@ class MatchState:
             write_sealed(known, found)
         return found[name]
 
+    def check_place(self) -> None:
+        """Refuse a state that was moved: Spark knows the blocks of files by their paths, and would read them again."""
+        first = self.settled("place", lambda: str(self.path))
+        if first != str(self.path):
+            raise TargetError.of(
+                "the state was moved, and has the records of files by their paths",
+                got=str(self.path),
+                allowed=first,
+                hint="move it back, or start a new match with another --to and --state",
+            )
+
     @property
     def checkpoint(self) -> Path | RemoteFolder:
         """Spark's checkpoint of the match."""

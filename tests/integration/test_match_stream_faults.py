@@ -9,10 +9,12 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
 import pytest
 from tests.integration.match_topics import produce, rows_of
 from tests.integration.topics import create_topic, read_back
 from tests.match.batch_traffic import geo_contract
+from tests.match.damaged_states import DAMAGES, Damageable
 from tests.match.killable_matches import run_and_die, run_to_the_end
 from tests.match.stream_traffic import matches, world
 
@@ -134,6 +136,38 @@ def test_a_match_that_finds_no_broker_ends_with_an_error_and_goes_on_when_there_
     document = once()
     assert document.pings == made.pings.num_rows
     assert matches(tmp_path / "out") == made.expected(3000.0, made.watermark)
+
+
+@pytest.fixture(scope="module")
+def of_topics(broker: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damageable:
+    """The logs of a checkpoint over topics have what those over files do not: ends, clocks, where it began."""
+    made, folder = world(files=3, drivers=20, riders=30), tmp_path_factory.mktemp("topics")
+    sides = [(f"damaged-{side}", table) for side, table in (("drivers", made.pings), ("riders", made.requests))]
+    drivers, riders = (f"kafka://{broker.bootstrap}/{name}" for name, _ in sides)
+    for name, _ in sides:
+        create_topic(broker, name, 4)
+
+    def feed(batch: int) -> None:
+        for name, table in sides:
+            rows = rows_of(table.filter(pc.equal(table["file"], batch)))
+            produce(broker, name, rows, lambda n: n % 4, plain=True)
+
+    def run() -> Any:
+        how, contract = Following(available_now=True, tasks=2), geo_contract(4)
+        return follow(drivers, riders, str(folder / "out"), options(10_000), how, contract=contract, spark=spark)
+
+    state = Damageable.of(folder, feed, run, ("lanes", "homes"))
+    assert state.expected[0] == made.expected(3000.0, made.watermark)
+    return state
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("log", ["batches", "offsets", "commits", "sources", "metadata"])
+def test_every_damaged_log_of_a_match_over_topics_is_named_or_does_no_harm(
+    of_topics: Damageable, damage: str, log: str
+) -> None:
+    files = {"metadata": "checkpoint/*metadata*", "batches": "batches/*", "sources": "checkpoint/sources/*/*"}
+    assert of_topics.silent(damage, files.get(log, f"checkpoint/{log}/*")) == []
 
 
 def changed_offsets(state: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from tests.integration.topics import create_topic, delete_topic
 from tests.match.batch_traffic import geo_contract
 from tests.match.stream_traffic import matches, world
 
-from keylane.errors import DataError
+from keylane.errors import DataError, KeylaneError
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.options import Columns, Options
 from keylane.pipelines.route import KafkaOptions
@@ -144,6 +144,23 @@ def test_a_topic_that_gets_partitions_ends_the_match(
     places = drivers, riders, str(tmp_path / "out")
     with pytest.raises(DataError, match=rf"{names[0]} got partitions.*got 3.*allowed: 2"):
         follow(*places, given, ONE_BY_ONE, contract=geo_contract(2), spark=spark, tell=grow)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("side", [0, 1], ids=["drivers", "riders"])
+def test_a_topic_that_got_partitions_between_two_runs_is_refused(
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, tmp_path: Path, side: int
+) -> None:
+    made = world(files=1)
+    names = topic(2), topic(2)
+    drivers = produce(broker, names[0], rows_of(made.pings), lambda n: n % 2, plain=True)
+    riders = produce(broker, names[1], rows_of(made.requests), lambda n: n % 2, plain=True)
+    before = run(spark, (drivers, riders), tmp_path / "out", lanes=2)
+    assert run(spark, (drivers, riders), tmp_path / "out", lanes=2).pairs == before.pairs
+    admin = AdminClient({**librdkafka_settings(broker)})
+    admin.create_partitions([NewPartitions(names[side], 3)])[names[side]].result(60)
+    with pytest.raises(KeylaneError, match=names[side]):
+        run(spark, (drivers, riders), tmp_path / "out", lanes=2)
 
 
 @pytest.mark.faults

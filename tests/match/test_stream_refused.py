@@ -6,22 +6,19 @@ import hashlib
 import json
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
 import pytest
 from tests.match.batch_traffic import geo_contract
-from tests.match.stream_traffic import World, matches, world
+from tests.match.damaged_states import DAMAGES, Damageable, swap
+from tests.match.stream_traffic import world
 
 from keylane.contract.parse import parse_contract
-from keylane.errors import KeylaneError, MissingExtraError, TargetError, UsageError
+from keylane.errors import MissingExtraError, TargetError, UsageError
 from keylane.pipelines.match.follow import Following, follow
 from keylane.pipelines.match.follow_sources import FileBlocks
 from keylane.pipelines.match.follow_state import BatchManifest, MatchHead, MatchState, open_state, write_sealed
@@ -29,6 +26,9 @@ from keylane.pipelines.match.options import Options
 from keylane.systems.checkpoint import batch_offsets
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 FEW = Following(max_files=1, available_now=True, tasks=2)
@@ -117,139 +117,16 @@ def test_a_checkpoint_that_is_not_that_of_the_last_batch_is_refused_before_spark
         again(committed)
 
 
-@dataclass(frozen=True)
-class Copies:
-    """The state after the first batch and after the last, to damage copies of."""
-
-    first: Path
-    last: Path
-
-    def other(self, name: Path) -> Path | None:
-        """What may stand in the place of a file after a wrong restore: the same file as it was, or one like it."""
-        content = (self.last / name).read_bytes()
-        like = [path for path in sorted(self.last.rglob(f"*{name.suffix}")) if path.is_file()]
-        # The nearest first: of the same name in another slot or step, then of the same folder.
-        like.sort(key=lambda path: (path.name != name.name, path.parent.name != name.parent.name))
-        found = [self.first / name, *like]
-        return next((path for path in found if path.exists() and path.read_bytes() != content), None)
-
-
-Damage = Callable[[Path, "Path | None", random.Random], object]
-
-
-def flip(path: Path, _other: Path | None, rng: random.Random) -> None:
-    content = bytearray(path.read_bytes() or b"x")
-    content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-    path.write_bytes(content)
-
-
-def swap(path: Path, other: Path | None, _rng: random.Random) -> None:
-    if other is not None:
-        path.write_bytes(other.read_bytes())
-
-
-def swap_with_checksum(path: Path, other: Path | None, _rng: random.Random) -> None:
-    """As a restore does it: nothing that Spark checks by itself is then wrong."""
-    if other is None:
-        return
-    path.write_bytes(other.read_bytes())
-    check, own = (one.with_name(f".{one.name}.crc") for one in (other, path))
-    if check.exists():
-        own.write_bytes(check.read_bytes())
-
-
-DAMAGES: dict[str, Damage] = {
-    "gone": lambda path, _other, _rng: path.unlink(),
-    "empty": lambda path, _other, _rng: path.write_bytes(b""),
-    "cut": lambda path, _other, _rng: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    "zeros": lambda path, _other, _rng: path.write_bytes(bytes(path.stat().st_size)),
-    "flipped": flip,
-    "swapped": swap,
-    "restored": swap_with_checksum,
-}
-
-
-@dataclass(frozen=True)
-class Damageable:
-    """A match of two batches with a third to come, to damage copies of: made once for all kinds of damage."""
-
-    folder: Path
-    made: World
-    options: Options
-    #: Steps with a state, as Spark numbers them: from the end of its plan.
-    steps: tuple[str, ...]
-    expected: tuple[Any, ...]
-
-    @property
-    def state(self) -> Path:
-        return self.folder / "out" / "_state"
-
-    @property
-    def copies(self) -> Copies:
-        return Copies(self.folder / "kept0" / "_state", self.folder / "kept1" / "_state")
-
-    def run(self, spark: SparkSession) -> Any:
-        sides = str(self.folder / "in" / "drivers"), str(self.folder / "in" / "riders")
-        return follow(*sides, str(self.folder / "out"), self.options, FEW, contract=geo_contract(4), spark=spark)
-
-    def restore(self) -> None:
-        """Back to the end of the second batch."""
-        shutil.rmtree(self.folder / "out", ignore_errors=True)
-        shutil.copytree(self.folder / "kept1", self.folder / "out")
-
-    def found(self, document: Any) -> tuple[Any, ...]:
-        offers = sorted((self.folder / "out" / "offers").glob("batch=*/*.parquet"))
-        offered = [pq.read_table(path)["offer_id"].to_pylist() for path in offers]
-        return matches(self.folder / "out"), document.pairs, sorted(one for ids in offered for one in ids)
-
-    def is_named(self, name: Path, error: str) -> bool:
-        """Whether an error names a file, or the one that it has the checksum of.
-
-        Of a slot's state the slot is enough. What tells a state, or a checkpoint in it, from an older or another one
-        may be named by its folder: that is what has to be restored.
-        """
-        slot = re.match(r"checkpoint/state/(\d)/(\d)/", str(name))
-        if slot is None:
-            return str(self.state) in error
-        step = self.steps[int(slot[1])]
-        file = self.state / name.with_name(name.name.removeprefix(".").removesuffix(".crc"))
-        return any(one in error for one in (str(file), f"{step}/{slot[2]}", f"{step} {slot[2]}"))
-
-    def silent(self, spark: SparkSession, damage: str, match: str = "*") -> list[str]:
-        """Damage files of the state one by one, and go on: those that were not noticed, and changed what is found.
-
-        Also those that were noticed by an error that names nothing.
-        """
-        self.restore()
-        found = (path for path in self.state.rglob(match) if path.is_file() and path.name != "lock")
-        files, rng, silent, named = sorted(path.relative_to(self.state) for path in found), random.Random(damage), [], 0
-        assert files
-        for name in files:
-            self.restore()
-            DAMAGES[damage](self.state / name, self.copies.other(name), rng)
-            try:
-                document = self.run(spark)
-            except KeylaneError as error:
-                named += 1
-                silent += [] if self.is_named(name, str(error)) else [f"{name}: {error}"]
-                continue
-            if self.found(document) != self.expected:
-                silent.append(str(name))
-        print(f"{damage}: {len(files)} files, {named} named, {len(files) - named - len(silent)} harmless")
-        return silent
-
-
 def damageable(spark: SparkSession, folder: Path, options: Options, steps: tuple[str, ...]) -> Damageable:
     made = world(files=3, drivers=20, riders=30)
-    plain = Damageable(folder, made, options, steps, ())
-    for upto in range(2):
-        made.write(folder / "in", range(upto + 1))
-        plain.run(spark)
-        shutil.copytree(folder / "out", folder / f"kept{upto}")
-    made.write(folder / "in")
-    expected = plain.found(plain.run(spark))
-    assert expected[0] == made.expected(3000.0, made.watermark)
-    return replace(plain, expected=expected)
+    sides = str(folder / "in" / "drivers"), str(folder / "in" / "riders")
+
+    def run() -> Any:
+        return follow(*sides, str(folder / "out"), options, FEW, contract=geo_contract(4), spark=spark)
+
+    state = Damageable.of(folder, lambda batch: made.write(folder / "in", range(batch, batch + 1)), run, steps)
+    assert state.expected[0] == made.expected(3000.0, made.watermark)
+    return state
 
 
 @pytest.fixture(scope="module")
@@ -267,26 +144,24 @@ def of_offers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(
-    spark: SparkSession, of_pairs: Damageable, damage: str
-) -> None:
-    assert of_pairs.silent(spark, damage) == []
+def test_every_damaged_file_of_the_state_is_named_or_does_no_harm(of_pairs: Damageable, damage: str) -> None:
+    assert of_pairs.silent(damage) == []
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_damaged_file_of_the_ledger_of_offers_is_named_or_does_no_harm(
-    spark: SparkSession, of_offers: Damageable, damage: str
+    of_offers: Damageable, damage: str
 ) -> None:
-    assert of_offers.silent(spark, damage, "checkpoint/state/0/**/*") == []
+    assert of_offers.silent(damage, "checkpoint/state/0/**/*") == []
 
 
 @pytest.mark.faults
 def test_twin_a_slot_that_is_not_compared_with_the_batch_before_is_damaged_in_silence(
-    spark: SparkSession, of_pairs: Damageable, monkeypatch: pytest.MonkeyPatch
+    of_pairs: Damageable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keylane.pipelines.match.follow_state._check_slots", lambda *_: None)
-    assert of_pairs.silent(spark, "restored", "checkpoint/state/*/*/2.changelog")
+    assert of_pairs.silent("restored", "checkpoint/state/*/*/2.changelog")
 
 
 def both_gone(state: Path) -> None:

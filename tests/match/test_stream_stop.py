@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tests.match.killable_matches import run_to_the_end
 from tests.match.stream_traffic import matches, world
-from tests.route.killable_routes import environment, quick_conf
-from tests.route.test_follow import wait_for
+from tests.route.killable_routes import environment, quick_conf, wait_for
 
 pytestmark = pytest.mark.faults
 

@@ -18,7 +18,7 @@ from keylane import Router, parse_contract
 from keylane.testing.folders import problems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from keylane import Contract
 
@@ -65,6 +65,14 @@ def faults(target: Path, source: Path, rows: int = 100) -> list[str]:
 def quick_conf() -> dict[str, str]:
     """Settings that let a session of a test start soon."""
     return {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", "spark.driver.memory": "1g"}
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 120) -> None:
+    """Until it is so, or for too long."""
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "waited too long"
+        time.sleep(0.2)
 
 
 def environment() -> dict[str, str]:

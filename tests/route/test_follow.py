@@ -13,24 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.route.killable_routes import CONTRACT, contract, environment, faults, quick_conf, write_files
+from tests.route.killable_routes import CONTRACT, contract, environment, faults, quick_conf, wait_for, write_files
 
 from keylane.pipelines.route import Options, route
 from keylane.testing.folders import seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import SparkSession
 
     from keylane.testing.folders import Seen
-
-
-def wait_for(what: Callable[[], bool], seconds: float = 120) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < until, "waited too long"
-        time.sleep(0.2)
 
 
 class Follower:

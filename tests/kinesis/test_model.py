@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.kinesis.model import ModelService
+from tests.kinesis.model import BYTES_A_SECOND, RECORDS_A_SECOND, ModelService
+
+from keylane.keyspace.hash_keys import hash_key_of
 
 if TYPE_CHECKING:
     from tests.kinesis.servers import KinesisServer
@@ -74,6 +77,82 @@ def test_it_is_equal_to_kinesalite(kinesalite: KinesisServer, shards: int, steps
             kinesalite.until_active(name, client)
         assert change(model, name, step) == there
     assert state(model, name) == state(client, name)
+
+
+#: Of sums of floats.
+ROUNDING = 1e-3
+#: Seconds to wait, records to put, and the bytes of each.
+BURSTS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.4, 1.5]), st.integers(1, 500), st.sampled_from([10, 9_000])))
+
+
+@given(bursts=BURSTS)
+@settings(max_examples=20)
+def test_no_shard_takes_more_than_its_limits_and_none_less(bursts: list[tuple[float, int, int]]) -> None:
+    held_to_limits(bursts)
+
+
+@pytest.mark.parametrize("rate", [900, 1100])
+def test_twins_of_another_rate_are_found(rate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.kinesis.model.RECORDS_A_SECOND", rate)
+    with pytest.raises(AssertionError):
+        held_to_limits([(0.0, 500, 10)] * 3)
+
+
+def held_to_limits(bursts: list[tuple[float, int, int]]) -> None:
+    """Put these bursts into one shard: it takes what its limits leave, no more and no less."""
+    model = ModelService()
+    model.create_stream(StreamName="s", ShardCount=2)
+    taken: list[tuple[float, int, int]] = []
+    for wait, records, size in bursts:
+        model.sleep(wait)
+        one = {"Data": b"x" * (size - 1), "PartitionKey": "a"}
+        failed = model.put_records(StreamName="s", Records=[one] * records)["FailedRecordCount"]
+        taken.append((model.now, records - failed, size))
+        if failed:
+            # What is refused is refused because one of the limits is used up, and leaves no trace.
+            records_left = left(RECORDS_A_SECOND, [(at, float(many)) for at, many, _ in taken])
+            bytes_left = left(BYTES_A_SECOND, [(at, float(many * each)) for at, many, each in taken])
+            assert records_left < 1 + ROUNDING or bytes_left < size + ROUNDING
+    assert len(model.streams["s"].records.get("shardId-000000000000", [])) == sum(one[1] for one in taken)
+    for first in range(len(taken)):
+        window = taken[first:]
+        seconds = 1 + window[-1][0] - window[0][0]
+        assert sum(records for _, records, _ in window) <= RECORDS_A_SECOND * seconds + ROUNDING
+        assert sum(records * size for _, records, size in window) <= BYTES_A_SECOND * seconds + 1
+    # The other shard has its own limits: full, whatever the first took.
+    other = {"Data": b"x", "PartitionKey": "a", "ExplicitHashKey": str(2**128 - 1)}
+    assert model.put_records(StreamName="s", Records=[other] * 500)["FailedRecordCount"] == 0
+
+
+def left(rate: float, taken: list[tuple[float, float]]) -> float:
+    """What a bucket that began full, and gets so much a second, still has."""
+    room, before = rate, taken[0][0]
+    for at, amount in taken:
+        room, before = min(rate, room + (at - before) * rate) - amount, at
+    return room
+
+
+@given(
+    keys=st.lists(st.tuples(KEYS, HASH_KEYS), min_size=1, max_size=30),
+    shards=st.integers(1, 4),
+    at=st.integers(0, 30),
+)
+def test_auto_deals_records_out_whatever_their_keys_and_keys_count_again_afterwards(
+    keys: list[tuple[str, str]], shards: int, at: int
+) -> None:
+    model = ModelService(throttles=False)
+    model.create_stream(StreamName="s", ShardCount=shards)
+    model.streams["s"].auto = True
+    into: list[str] = []
+    for n, (key, explicit) in enumerate(keys):
+        model.streams["s"].auto = n < at
+        more = {"ExplicitHashKey": explicit} if explicit else {}
+        into.append(model.put_record(StreamName="s", Data=b"", PartitionKey=key, **more)["ShardId"])
+    dealt = Counter(into[:at])
+    assert max(dealt.values(), default=0) - min(dealt.get(f"shardId-{n:012d}", 0) for n in range(shards)) <= 1
+    space = model.streams["s"].layout.key_space
+    expected = [space.lane_of(int(explicit) if explicit else hash_key_of(key)) for key, explicit in keys[at:]]
+    assert into[at:] == [f"shardId-{lane:012d}" for lane in expected]
 
 
 def test_a_shard_takes_so_many_records_and_bytes_a_second() -> None:

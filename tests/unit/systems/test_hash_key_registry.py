@@ -294,10 +294,10 @@ def writers(path: Path, names: Iterable[str], each: int) -> list[subprocess.Pope
 
 def test_writers_side_by_side_never_get_one_key(tmp_path: Path) -> None:
     path = tmp_path / "keys.sqlite"
-    running = writers(path, "abc", 15)
+    running = writers(path, "abcdefgh", 6)
     printed = [line.split() for one in running for line in one.communicate(timeout=120)[0].splitlines()]
     keys = {int(key) for _, key in printed}
-    assert keys == {nth_key("tree", n) for n in range(1, 46)}
+    assert keys == {nth_key("tree", n) for n in range(1, 49)}
     with open_registry(path) as registry:
         assert {(entry.account, str(entry.key)) for entry in registry.entries()} == {tuple(one) for one in printed}
         assert sums_hold(registry)

@@ -222,6 +222,8 @@ NEEDED: dict[tuple[str, ...], list[str]] = {
     ("geo", "table"): [TOPIC, "--lanes", "4"],
     ("route",): ["{contract}", "--from", TOPIC, "--to", "kafka://127.0.0.1:1/other", "--state", "{state}"],
     ("verify",): ["-c", "{contract}", "--source", TOPIC, "--target", TOPIC],
+    ("assign",): ["kafka://127.0.0.1:1", "--group", "g"],
+    ("migrate", "plan"): ["{contract}", "{contract}", "--from", TOPIC],
     ("match",): ["--drivers", TOPIC, "--riders", TOPIC, "--radius", "1", "--to", "{state}"],
 }
 LOGIN = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\n"

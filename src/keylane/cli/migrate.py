@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import reading_from, reading_options
+from keylane.cli.options import client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.numbers import count, plural, share
 
@@ -37,7 +37,7 @@ def migrate() -> None:
 @click.option("--old-lanes", type=click.IntRange(min=1), help="The lane count of OLD.yaml, where it has live lanes.")
 @click.option("--new-lanes", type=click.IntRange(min=1), help="The lane count of NEW.yaml, where it has live lanes.")
 @click.option("--mode", type=click.Choice(("in-place", "mirror")), help="Default: in place wherever that is possible.")
-@reading_options
+@client_options
 @output_option
 def plan(
     old: str,
@@ -63,6 +63,7 @@ def plan(
     Exit codes: 0 nothing to do; 3 there are steps; 2 impossible, with the reason.
     """
     from keylane.pipelines.migrate import plan_migrate
+    from keylane.systems.endpoint import StreamOptions
 
     document = plan_migrate(
         old,
@@ -71,7 +72,7 @@ def plan(
         target=target,
         lanes=(old_lanes, new_lanes),
         mode=mode,
-        options=reading_from(options),
+        options=StreamOptions(properties_from(options)),
     )
     return _result(document), output
 

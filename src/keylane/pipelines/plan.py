@@ -140,12 +140,13 @@ def _demand(made: Profile, given: Mapping[str, Any]) -> tuple[Demand | None, boo
     """The peak window of the profile as a demand; whether the user gave what it has to fit."""
     timed = made.windows.kind == "time"
     if (not timed and set(given) - {"readers"}) or (made.size is None and set(given) - _WITHOUT_BYTES):
-        lacking = [*([] if timed else ["--time COLUMN"]), *([] if made.size is not None else ["--bytes COLUMN"])]
-        there = "without times" if not timed else "without the sizes of records"
+        lacking = {} if timed else {"times": "--time COLUMN"}
+        if made.size is None:
+            lacking["sizes of records"] = "--bytes COLUMN"
         raise UsageError.of(
             "lanes for a throughput need times and sizes of records",
-            got=f"a profile {there}",
-            hint=f"profile it with {' and '.join(lacking)}",
+            got=f"a profile without {' and '.join(lacking)}",
+            hint=f"profile it with {' and '.join(lacking.values())}",
         )
     if not given and (not timed or made.size is None):
         return None, False

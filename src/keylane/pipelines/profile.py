@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import FieldSpec
 from keylane.contract.model import Key
-from keylane.errors import UsageError
+from keylane.errors import DataError, UsageError
 from keylane.pipelines.engine import (
     Options,
     ProfileRequest,
@@ -83,9 +83,10 @@ def profile(
     endpoint = open_endpoint(source, replace(options.kafka, kind=options.kind))
     place = place_of(place, key, contract, approximate=options.approximate)
     read = Key(fields=place) if place else key_of(key, encoding, contract, endpoint)
+    usual = None
     if options.lane is None and not place:
         endpoint.check_scan(options.request(read, contract).columns)
-        options = _with_lane(options, endpoint, read, say)
+        usual = _usual_lane(options, endpoint, read, say)
     if options.scale is not None and not place:
         raise UsageError.of("a scale is of locations", got=f"--scale {options.scale:g}", hint="--place LAT,LNG")
     region = region_read(contract, place, options.scale)
@@ -96,31 +97,59 @@ def profile(
     )
     endpoint.check_scan(asked.request.columns)
     target = None if out is None else Path(out).absolute()
+    counted = partial(
+        _counted, target=target, replace_profile=replace_profile, spark=spark, say=say, watch=watch, beside=beside
+    )
+    if not usual:
+        return counted(asked)
+    with_lane = replace(options, lane=usual)
+    try:
+        return counted(replace(asked, options=with_lane, request=with_lane.request(read, contract, place)))
+    except DataError as error:
+        # A column that nobody named must not end a count that needs no lanes. Both engines have this text.
+        if not str(error).startswith(f"column {usual!r} holds no lane"):
+            raise
+        if say is not None:
+            say(f"counting again without lanes: not every record has one in column {usual}")
+        return counted(asked)
+
+
+def _counted(
+    asked: ProfileRequest,
+    *,
+    target: Path | None,
+    replace_profile: bool,
+    spark: SparkSession | None,
+    say: Say | None,
+    watch: Watch,
+    beside: Callable[[Profile, Path], None],
+) -> Profile:
+    """The profile, by the engine that fits; with `target` it is stored there, whole or not at all."""
     with staged(target, replace=replace_profile) as folder:
         made = None
-        if chosen_engine(endpoint, options, spark) == "local":
+        if chosen_engine(asked.endpoint, asked.options, spark) == "local":
             try:
                 made = _locally(asked, watch, say)
             except TooManyKeysError as error:
-                switch_to_spark(error, options, say)
+                switch_to_spark(error, asked.options, say)
         if made is None:
             from keylane.pipelines.spark_counts import profile_on_spark
 
             made = profile_on_spark(asked, folder, spark, say)
-        made = _marked_as_part(made, options)
+        made = _marked_as_part(made, asked.options)
         if target is not None:
             write_profile(made, folder)
             beside(made, folder)
         return made
 
 
-def _with_lane(options: Options, endpoint: Endpoint, key: Key, say: Say | None) -> Options:
+def _usual_lane(options: Options, endpoint: Endpoint, key: Key, say: Say | None) -> str | None:
     """The column of lanes by its usual names, as in `identify` and `check`; folders of lanes are read as such."""
     taken = [name for name in (*key.fields, options.time, options.size) if name]
     lane = endpoint.lane_column(taken, needed=False)
     if lane and say is not None:
         say(f"lanes are those in column {lane}; --lane COLUMN takes another")
-    return replace(options, lane=lane)
+    return lane
 
 
 def _marked_as_part(made: Profile, options: Options) -> Profile:

@@ -148,6 +148,8 @@ _CHECKPOINT: Final = re.compile(r"file:/*(/\S+/(?:checkpoint|files)/(?:metadata|
 _BROKEN: Final = (errno.EIO, errno.EROFS)
 _FULL_WORDS: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _UNREAD: Final = re.compile(r"\[FAILED_READ_FILE\.\w+\] .*? reading file (?:file://)?(.+?)\. +SQLSTATE")
+#: What keylane's own columns raise; the text is the same as without Spark.
+_RAISED: Final = re.compile(r"\[USER_RAISED_EXCEPTION\] (column .+?) SQLSTATE")
 _FIX: Final = "replace it with a readable file of the same name: the route continues from there"
 
 
@@ -179,7 +181,10 @@ def translated(error: Exception, batch: int | None = None, work: str = ROUTE) ->
 
 
 def _unreadable(text: str, work: str) -> DataError | None:
-    """A record or a file that Spark names as what it cannot read."""
+    """A record or a file that Spark names as what it cannot read, or a column that keylane cannot."""
+    raised = _RAISED.search(text)
+    if raised is not None:
+        return DataError(raised[1])
     timed = _TIMED.search(text)
     if timed is not None:
         return DataError.of(

@@ -91,3 +91,14 @@ def test_empty_keys_in_one_lane_stay_empty_keys(run: Run, tmp_path: Path) -> Non
     document = json.loads(out)
     assert (document["notes"], document["identified"]["empty_rows"]) == ([], 120)
     assert not any("--csv-null" in one for one in document["next"])
+
+
+def test_a_usual_column_that_not_every_row_fills_does_not_end_a_profile(run: Run, tmp_path: Path) -> None:
+    written(tmp_path / "pay.csv", "lane", lane=lambda n: n % 3 if n < 2_900 else "")
+    code, out, err = run("profile", "pay.csv", "--key", "k", "-o", "json")
+    assert (code, json.loads(out)["lanes"]) == (0, None), err
+    assert "counting again without lanes: not every record has one in column lane" in err
+    # The twin: a column that was asked for has to hold lanes.
+    code, out, err = run("profile", "pay.csv", "--key", "k", "--lane", "lane")
+    assert (code, out) == (1, "")
+    assert "column 'lane' holds no lane" in err

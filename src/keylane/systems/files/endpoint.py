@@ -91,7 +91,8 @@ class FilesEndpoint(Endpoint):
 
         if not needed and lanes_in([file.path for file in sized_files(self.path, self.options.kind)]) is not None:
             return None
-        there = self.describe(FieldSpec()).columns
+        # A scan has no column for the lanes of several streams in one folder: each stream has its own.
+        there = self.describe(FieldSpec()).columns if needed else self.field_names()
         usual = [name for name in LANE_COLUMNS if name in there and name not in taken]
         # Who needs lanes gets the error that says what is in a column of this name.
         if needed and "lane" in usual:

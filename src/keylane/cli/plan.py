@@ -228,8 +228,7 @@ def _today_text(options: Arguments) -> str:
 def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | None]) -> Result:
     """The best candidates, the verdict, and where things are."""
     allowed = [one for one in document.candidates if one.allowed or one.rank == 1]
-    near = sorted(allowed, key=lambda one: (one.rank != 1, one.lanes != document.chosen.lanes, one.strategy != "today"))
-    shown = near[:SHOWN] + [one for one in near[SHOWN:] if one.strategy == "today"]
+    shown = _shown(document, allowed)
     refused = [one for one in document.candidates if one not in allowed and one.lanes == document.chosen.lanes]
     lines = [*([] if explain else _read_as(document)), *_lines(document, explain=explain)]
     lines += [f"{name}: {path}" for name, path in files.items() if path]
@@ -257,6 +256,20 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     if first and not explain:
         answer = [first, "  keylane identify names them, with the setting of each", *answer]
     return Result(document, [taken, *others], lines, _code(document), answer)
+
+
+def _shown(document: PlanDocument, allowed: list[CandidateRow]) -> list[CandidateRow]:
+    """The chosen one, today's, and what else there is at that count; of other counts the best.
+
+    Where today's count stays, no other was asked for.
+    """
+    chosen = document.chosen
+    standing = [one for one in document.candidates if one.strategy == "today"]
+    first = [one for one in allowed if one.rank == 1]
+    same = [one for one in allowed if one.lanes == chosen.lanes and one not in (*first, *standing)]
+    best = {one.lanes: one for one in reversed(allowed) if one not in (*first, *standing) and one.lanes != chosen.lanes}
+    others = [] if document.today and document.today.lanes == chosen.lanes else [best[lanes] for lanes in sorted(best)]
+    return [*first, *(one for one in standing if one not in first), *same, *others][:SHOWN]
 
 
 def _forms() -> dict[str, Any]:

@@ -132,7 +132,14 @@ class PlanAdvice(Document):
     """What the plan comes to, in a word and in a line."""
 
     answer: Literal[
-        "worth-it", "leave-it", "needed", "only-for-throughput", "no-better", "worse-than-today", "first-contract"
+        "worth-it",
+        "leave-it",
+        "needed",
+        "only-for-throughput",
+        "no-better",
+        "worse-than-today",
+        "first-contract",
+        "not-met",
     ]
     leave: Literal["nothing-hot", "one-key", "would-not-hold", "within-noise"] | None = Field(
         description="Why today's contract stays; null where it does not."

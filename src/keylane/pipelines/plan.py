@@ -28,6 +28,7 @@ from keylane.profile.document import overview
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from keylane.contract.answers import OrderScope
     from keylane.contract.model import Contract
     from keylane.documents.plan import PlanDocument
     from keylane.plan.planner import Plan
@@ -77,10 +78,13 @@ def question_of(made: Profile, asked: PlanRequest) -> Question:
     demand, binding = _demand(made, asked.demands)
     now = _lanes_now(made, asked)
     counts = None if asked.lanes is None else lane_counts(*asked.lanes)
+    usual = counts or _usual_counts(now, demand if binding else None)
+    # Who names a field that may divide a key has said which order is enough.
+    order: OrderScope | None = asked.keep_order or ("per-sub-key" if asked.sub_key else None)
     return Question(
-        counts or _usual_counts(now, demand if binding else None),
+        usual,
         _means(made, asked),
-        Constraints(asked.keep_order, asked.max_over_mean, keep_lanes=None if counts else now),
+        Constraints(order, asked.max_over_mean, keep_lanes=None if counts else now or usual[0]),
         demand,
         binding,
         asked.joined_with,
@@ -150,10 +154,24 @@ def _demand(made: Profile, given: Mapping[str, Any]) -> tuple[Demand | None, boo
         )
     if not given and (not timed or made.size is None):
         return None, False
+    if idle := _without_effect(made, given):
+        raise UsageError.of(
+            "nothing says what one lane takes",
+            got=", ".join(f"--{name} {given[name]:g}" for name in idle),
+            allowed="beside --lane-records-s or --reader-records-s; or with a profile that has the sizes of records",
+            hint="--lane-records-s N, or profile it with --bytes COLUMN",
+        )
     seconds = max(1e-6, (made.windows.edges[1] - made.windows.edges[0]) / 1e6) if timed else 0.0
     records = float(made.by_window.sum(axis=0).max()) / seconds if timed else 0.0
     each = None if made.size is None else float(made.size.sum()) / max(1, int(made.by_window.sum()))
     return Demand(None if each is None else records * each / 1e6, records, **given), bool(given)
+
+
+def _without_effect(made: Profile, given: Mapping[str, Any]) -> list[str]:
+    """What changes a rate where no rate is compared: neither bytes were counted, nor a rate in records given."""
+    if made.size is not None or {"lane_records_s", "reader_records_s"} & set(given):
+        return []
+    return [name for name in ("growth", "headroom") if name in given]
 
 
 def document_of(

@@ -12,6 +12,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from keylane import numbers
+from keylane.plan.bounds import floor
+from keylane.plan.contract_text import NOT_NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,14 @@ if TYPE_CHECKING:
     from keylane.profile.model import Windows
 
 Answer: TypeAlias = Literal[
-    "worth-it", "leave-it", "needed", "only-for-throughput", "no-better", "worse-than-today", "first-contract"
+    "worth-it",
+    "leave-it",
+    "needed",
+    "only-for-throughput",
+    "no-better",
+    "worse-than-today",
+    "first-contract",
+    "not-met",
 ]
 LeaveReason: TypeAlias = Literal["nothing-hot", "one-key", "would-not-hold", "within-noise"]
 
@@ -67,22 +76,46 @@ class Holding:
 def advice(plan: Plan) -> Advice:
     """What to do, and what it does to the fullest lane, in words that a reader needs no table for."""
     chosen, stands = plan.choice.chosen.candidate, plan.standing
+    missed = None if plan.choice.met else not_met(plan)
     if stands is None:
-        return Advice("first-contract", _first(plan, chosen))
+        text = _first(plan, chosen)
+        return Advice("not-met", f"{missed} {text}") if missed else Advice("first-contract", text)
     today = stands.candidate
     if not plan.changes:
+        as_it_is = f"{_does(today)}, and the fullest has {numbers.share(today.fullest_share)}."
+        if missed:
+            return Advice("not-met", f"{missed} Leave it, as nothing comes clearly nearer: {as_it_is}")
         reason = _why_stay(plan, today)
         opening = LEAVE[reason].format(heaviest=numbers.share(plan.stream.hottest))
-        return Advice(
-            "leave-it",
-            f"{opening} {_does(today)}, and the fullest has {numbers.share(today.fullest_share)}.",
-            reason,
-        )
+        if reason in ("would-not-hold", "within-noise") and unnamed(plan):
+            opening = UNNAMED
+        return Advice("leave-it", f"{opening} {as_it_is}", reason)
+    if missed:
+        return Advice("not-met", f"{missed} The best of the rest: {_from_to(today, chosen)}.")
     answer = _answer(plan, today, chosen)
     opening = OPENING.get(answer) or _needed(stands, plan.choice.chosen)
     return Advice(answer, f"{opening}: {_from_to(today, chosen)}.")
 
 
+def not_met(plan: Plan) -> str:
+    """Which of what was asked for no candidate keeps, and what stands against it."""
+    wanted, best = plan.question.constraints, plan.choice.chosen
+    if best.misses == "throughput" and plan.sizing is not None:
+        binding = next(need for need in plan.sizing.needs if need.reason == plan.sizing.binding)
+        return f"Not possible: {binding.says}."
+    limit = wanted.max_over_mean or 1.0
+    least = min(floor(plan.stream.counted, lanes).max_over_mean for lanes in plan.question.counts)
+    why = f"; no placement of whole keys goes below {least:.2f}" if least > limit else ""
+    return f"Not possible: no candidate keeps the fullest lane at {limit:g} times the mean{why}."
+
+
+def unnamed(plan: Plan) -> str | None:
+    """Why strategies that name keys could not be tried; what they would gain is then not known."""
+    return next((one.because for one in plan.judged if (one.because or "").startswith(NOT_NAMED)), None)
+
+
+#: Where the strategies that could have helped were left out, nobody knows that no change would.
+UNNAMED: Final = "Leave it for now: keys cannot be named under this contract, and nothing else is clearly better."
 LEAVE: Final[dict[LeaveReason, str]] = {
     "nothing-hot": "Leave it: nothing is hot.",
     "one-key": "Leave it, or divide a key: one has {heaviest} of the records, and no placement of whole keys helps.",
@@ -196,14 +229,15 @@ def holding(plan: Plan) -> Holding | None:
         shown.end - shown.cut,
         length,
         length if broken is not None and timed else None,
-        _holding_says(first, length, as_even=broken is None, timed=timed),
+        _holding_says(first, length, as_even=broken is None, timed=timed, divide=plan.question.means.sub_key is None),
     )
 
 
-def _holding_says(first: FoldScore, length: str, *, as_even: bool, timed: bool) -> str:
+def _holding_says(first: FoldScore, length: str, *, as_even: bool, timed: bool, divide: bool) -> str:
     """One length of time: of the later part where it is as even, otherwise the shortest that a fit lasted.
 
-    Where records have no times of use, nobody can be told when to plan again.
+    Where records have no times of use, nobody can be told when to plan again. To `divide` keys is advised where that
+    was not tried.
     """
     if as_even:
         return f"It holds: fitted on earlier records, it stayed as even for all of the later ones ({length})."
@@ -212,13 +246,15 @@ def _holding_says(first: FoldScore, length: str, *, as_even: bool, timed: bool) 
         f"{numbers.share(first.share)} of the later ones."
     )
     if not timed:
+        divided = "Divide the hot keys (--sub-key FIELD), or plan" if divide else "Plan"
         return (
-            f"It does not stay as even as fitted: under one cut for no longer than {length}. {parted} Divide the hot "
-            "keys (--sub-key), or plan from records with times (--time) to see how long a plan lasts."
+            f"It does not stay as even as fitted: under one cut for no longer than {length}. {parted} {divided} from "
+            "records with times (--time) to see how long a plan lasts."
         )
+    divided = ", or divide the hot keys (--sub-key FIELD)" if divide else ""
     return (
-        f"Plan again every {length}, or divide the hot keys (--sub-key): under one cut of the time the lanes were as "
-        f"even as fitted for no longer than that. {parted}"
+        f"Plan again every {length}{divided}: under one cut of the time the lanes were as even as fitted for no longer "
+        f"than that. {parted}"
     )
 
 

@@ -333,7 +333,12 @@ def _fewest(
     good = [one for one in made if enough(one)]
     if not good and strategy in TO_THE_LAST:
         fit = partial(STRATEGIES[strategy], least=0.0, **start)
-        return _made(strategy, stream, hashed, *(fit(hashed, one) for one in seen))
+        last = _made(strategy, stream, hashed, *(fit(hashed, one) for one in seen))
+        if enough(last):
+            return last
+    if not good:
+        # What no set of keys reaches is no reason to name more of them.
+        good, enough = made, _any_will_do
     sound = [one for one in good if _sound(one, none)] or made[:1]
     some = sorted((one for one in sound if one.listed), key=lambda one: one.listed)
     taken, *others = [*([none] if enough(none) else []), *some] or [none]
@@ -343,6 +348,10 @@ def _fewest(
     # What names no key is the hash, which is another candidate.
     taken = some[0] if some and not taken.listed else taken
     return replace(taken, with_all=made[0]) if taken is not made[0] else taken
+
+
+def _any_will_do(_: Candidate) -> bool:
+    return True
 
 
 def _sound(one: Candidate, none: Candidate) -> bool:

@@ -6,6 +6,7 @@ words it is one over the share of all records in the fullest lane, which compare
 1. Today's contract is always a candidate, whatever its strategy and whatever order it keeps: readers live with it. It
    stays where nothing is hot, and against all that does not improve on it.
    Only what was asked for can rule it out: a figure that it misses, an order that it does not keep, other lane counts.
+   Then what is clearly worse than today is taken only where nothing else is left.
 2. Today's lane count, while it is enough; of a range that was asked for, the smallest count that carries four fifths
    of what the best one does.
 3. At that count the candidates in the order of what they ask for: today's contract first, then what asks least of
@@ -203,6 +204,8 @@ def choose(judged: Sequence[Judged], wanted: Constraints, stands: Judged | None 
         pool = [one for one in pool if one is stands or all(improves(one.candidate, old.candidate) for old in again)]
     elif stands is not None:
         pool = [one for one in pool if not clearly_beats(stands.candidate, one.candidate)] or pool
+    else:
+        pool = [one for one in pool if one.against_today != "worse"] or pool
     lanes = _count(pool, wanted)
     return Choice(_worth_the_effort([one for one in pool if one.candidate.lanes == lanes]), met=bool(allowed))
 

@@ -45,6 +45,7 @@ from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS
 from keylane.plan.geo_work import leaves_of
 from keylane.plan.hashed_keys import fields_of_place
 from keylane.plan.saved import by_hand, streams_of
+from keylane.plan.sizing import carried_text
 from keylane.profile.document import heat_text, misplaced_text, writers_text
 
 if TYPE_CHECKING:
@@ -64,12 +65,25 @@ if TYPE_CHECKING:
 def verdict(plan: Plan) -> str:
     """What to do, in a sentence or two."""
     chosen = plan.choice.chosen.candidate
-    unmet = "" if plan.choice.met else " No candidate keeps every constraint; this is the best of the rest."
     if not plan.changes:
-        return f"Keep the current contract on {numbers.count(chosen.lanes)} lanes.{unmet}"
-    if advice(plan).answer in ("no-better", "worse-than-today"):
-        return f"Of what was asked for, the best is {_named(chosen)}.{unmet}"
-    return f"Use {_named(chosen)}.{unmet}"
+        return f"Keep the current contract on {numbers.count(chosen.lanes)} lanes."
+    answer = advice(plan).answer
+    if answer in ("no-better", "worse-than-today"):
+        return f"Of what was asked for, take {_named(chosen)}."
+    return f"Use {_named(chosen)}.{_otherwise(plan) if answer == 'only-for-throughput' else ''}"
+
+
+def _otherwise(plan: Plan) -> str:
+    """What to do where no more throughput is needed than today's lanes could give."""
+    if plan.today is None:
+        return ""
+    at = f"{numbers.count(plan.today.lanes)} lanes"
+    if plan.otherwise is None:
+        return f" Otherwise stay at {at}: keylane plan without --lanes says what these can do."
+    if plan.otherwise.candidate.strategy == "today":
+        return f" Otherwise leave it at {at}."
+    one = plan.otherwise.candidate
+    return f" Otherwise use {_named(one)}, which does the work of {one.work:.1f}."
 
 
 def _named(candidate: Candidate) -> str:
@@ -95,8 +109,6 @@ def why(plan: Plan) -> list[str]:
         count = len(candidate.fitted.moves)
         out.append(f"The contract names {numbers.count(count)} key{'s' * (count != 1)}; the others stay hashed.")
     out += _preferred(plan)
-    if not plan.choice.met:
-        out.append("No candidate keeps every constraint: this is the best of those that keep the order.")
     return out
 
 
@@ -104,7 +116,7 @@ def _order(kept: str, wanted: Constraints, *, stays: bool) -> str:
     scope, asked = kept.replace("-", " "), wanted.order.replace("-", " ")
     if stays and wanted.keep_order is None:
         return f"Order: {scope}, as today."
-    return f"Order: {scope}, as requested." if kept == wanted.order else f"Order: {scope}; requested: {asked}."
+    return f"Order: {scope}, as requested." if kept == wanted.order else f"Order: {scope}; {asked} was enough."
 
 
 def _over(candidate: Candidate) -> str:
@@ -119,16 +131,28 @@ def _these(plan: Plan) -> str:
 
 def _lanes_why(plan: Plan) -> str:
     """Why this lane count: today's, the source's, what was asked for, or what that comes to."""
-    lanes, counts, keep = plan.choice.chosen.candidate.lanes, plan.question.counts, plan.question.constraints.keep_lanes
-    shown = f"Lanes: {numbers.count(lanes)}"
-    if keep == lanes or (plan.today is not None and plan.today.lanes == lanes):
-        return f"{shown}, {'as today' if plan.today else 'as the source has'}."
-    if plan.sizing is not None and plan.question.binding:
-        return f"{shown}, the fewest of those compared that carry what was asked for: {plan.sizing.says}."
+    chosen, counts, keep = plan.choice.chosen.candidate, plan.question.counts, plan.question.constraints.keep_lanes
+    lanes, observed = chosen.lanes, plan.stream.profile.lanes
+    shown, need = f"Lanes: {numbers.count(lanes)}", _need(plan)
+    if plan.today is not None and plan.today.lanes == lanes:
+        return f"{shown}, as today{f', which is enough: {need}' if need else ''}."
+    if plan.today is None and observed is not None and keep == lanes == len(observed.by_window):
+        return f"{shown}, as the source has{f', which is enough: {need}' if need else ''}."
     if len(counts) == 1:
-        return f"{shown}, as requested."
+        return f"{shown}, as requested{f', which is enough: {need}' if need else ''}."
+    if keep is not None and need:
+        return f"{shown}, the fewest of those compared that are enough: {need}."
     compared = f"{numbers.count(min(counts))} to {numbers.count(max(counts))}"
-    return f"{shown}, the fewest of {compared} that do at least four fifths of the work of the best."
+    enough = f" and are enough: {need}" if need else ""
+    return f"{shown}, the fewest of {compared} that do at least four fifths of the work of the best{enough}."
+
+
+def _need(plan: Plan) -> str | None:
+    """What decides whether the lanes carry what was asked for; None where nothing was, or where they do not."""
+    demand, chosen = plan.question.demand, plan.choice.chosen.candidate
+    if demand is None or not plan.question.binding or not plan.choice.met:
+        return None
+    return carried_text(demand, chosen.all_lanes, chosen.max_over_mean)
 
 
 def _looked_better(plan: Plan) -> list[str]:

@@ -86,6 +86,8 @@ class Plan:
     heat: Hot | None = None
     #: Whether today's lanes are full enough to do something about; None where there is no contract.
     hot: bool | None = None
+    #: Where more lanes than today's were taken from a range: what to do at today's count.
+    otherwise: Judged | None = None
 
     @property
     def changes(self) -> bool:
@@ -116,7 +118,19 @@ def make_plan(profile: Profile, question: Question) -> Plan:
     choice = choose(judged, wanted, stays, hot=hot is not False)
     contract, text = _contract(choice, stream, means)
     priced = _cost(stream, today, contract, choice, question.others)
-    return Plan(question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing, heat, hot)
+    otherwise = _at_todays_count(judged, wanted, stays, choice, hot=hot is not False)
+    found_plan = (question, stream, tuple(judged), choice, contract, text, today, stands, priced, sizing, heat, hot)
+    return Plan(*found_plan, otherwise)
+
+
+def _at_todays_count(
+    judged: Sequence[Judged], wanted: Constraints, stands: Judged | None, choice: Choice, *, hot: bool
+) -> Judged | None:
+    """What would be taken without more lanes; None where none are, or where today's count cannot be kept."""
+    if stands is None or stands.because is not None or choice.chosen.candidate.lanes <= stands.candidate.lanes:
+        return None
+    same = [one for one in judged if one.candidate.lanes == stands.candidate.lanes]
+    return choose(same, wanted, stands, hot=hot).chosen
 
 
 def _in_range(lanes: int, counts: Sequence[int]) -> bool:

@@ -246,6 +246,20 @@ def carried(demand: Demand, lanes: int, over: float) -> bool:
     return _asked(lanes, _wants(demand), {lanes: over}) <= lanes
 
 
+def carried_text(demand: Demand, lanes: int, over: float) -> str:
+    """What decides whether that many lanes are enough, with the figures of the fullest one.
+
+    >>> carried_text(Demand(96), 16, 1.0), carried_text(Demand(None, readers=20), 24, 1.2)
+    ('the fullest gets 6 of the 7 MB/s that it may take', '20 parallel readers, a lane each')
+    """
+    tightest = max(_wants(demand), key=lambda want: want.lanes(over))
+    if tightest.reason == "readers":
+        return f"{plural(demand.readers, 'parallel reader')}, a lane each"
+    grown = "" if demand.growth == 1 else f", at {demand.growth:g} times the peak"
+    comes = tightest.peak * over / lanes
+    return f"the fullest gets {comes:.4g} of the {tightest.carries:.4g} {tightest.unit} that it may take{grown}"
+
+
 def _lanes_of_need(need: Need) -> int:
     return need.lanes or 0
 

@@ -416,7 +416,7 @@ def test_lanes_that_nobody_knows_are_asked_for(run: Run, stored: Path) -> None:
     assert answer(run, stored, "--lanes", 6)[1]["chosen"]["lanes"] == 6  # the twin
     needed = answer(run, stored, "--readers", 5)[1]
     assert needed["chosen"]["lanes"] >= 5
-    assert any("Lanes: " in why and "asked for" in why for why in needed["chosen"]["why"])
+    assert any("Lanes: " in why and "5 parallel readers" in why for why in needed["chosen"]["why"])
 
 
 def test_floor_ceiling_and_the_fullest_lane_are_of_the_same_records(run: Run, tmp_path: Path) -> None:
@@ -501,3 +501,58 @@ def test_the_columns_that_decide_are_explained_below_the_table(run: Run, stored:
     tiers = [row for row in table.splitlines()[1:] if row.startswith("tier")]
     assert tiers, "a candidate with lanes of its own shows how many"
     assert tiers[0].split()[2] != "0"
+
+
+def test_todays_contract_is_a_row_whatever_was_asked_for(run: Run, stored: Path, today: Path) -> None:
+    """Also where it misses what was asked for; where its count stays, rows of other counts were not asked for."""
+
+    def rows(*more: object) -> list[list[str]]:
+        _, out, err = run("plan", stored, "--contract", today, *more)
+        assert err == ""
+        table = out.split("candidates, the chosen one first\n")[1].split("\n\n")[0]
+        return [line.split()[:2] for line in table.splitlines()[1:]]
+
+    for more in ((), ("--readers", 20), ("--max-over-mean", 1.01), ("--lanes", "8..64"), ("--lanes", 32)):
+        assert [name for name, _ in rows(*more)].count("today") == 1, more
+    assert {lanes for _, lanes in rows("--readers", 2)} == {"8"}
+    assert {lanes for _, lanes in rows("--lanes", "8..64")} >= {"8", "16", "64"}
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        (("--growth", 2), 2),
+        (("--headroom", 0.5), 2),
+        (("--growth", 2, "--readers", 4), 2),
+        (("--growth", 2, "--lane-records-s", 1e9), 3),
+        (("--readers", 4), 3),
+    ],
+)
+def test_what_needs_a_rate_is_refused_without_one(
+    run: Run, stored: Path, today: Path, tmp_path: Path, more: tuple[object, ...], code: int
+) -> None:
+    """Twice the traffic of a lane that nobody knows the limit of is no question: it had no effect, in silence."""
+    timed = tmp_path / "timed.profile"
+    timed.mkdir()
+    profile = read_profile(stored)
+    edges = tuple(3_600_000_000 * hour for hour in range(len(profile.windows) + 1))
+    profile = replace(profile, windows=replace(profile.windows, kind="time", edges=edges))
+    write_profile(replace(profile, fingerprint=fingerprint_of(profile)), timed)
+    found, _, err = run("plan", timed, "--contract", today, *more)
+    assert found == code, err
+    assert ("nothing says what one lane takes" in err) == (code == 2)
+
+
+def test_a_field_that_may_divide_keys_is_an_order_that_is_enough(run: Run, stored: Path, today: Path) -> None:
+    """The advice is to divide the hot keys by `--sub-key FIELD`: that has to do it, and not to be advised again."""
+
+    def asked(*more: object) -> tuple[str, set[str], str]:
+        _, found = answer(run, stored, "--contract", today, *more)
+        allowed = {one["strategy"] for one in found["candidates"] if one["allowed"]}
+        return found["constraints"]["keep_order"], allowed, (found["holding"] or {"says": ""})["says"]
+
+    order, allowed, says = asked("--sub-key", "order_id")
+    assert (order, {"spread", "concentrate"} <= allowed, "--sub-key" in says) == ("per-sub-key", True, False)
+    order, allowed, _ = asked("--sub-key", "order_id", "--keep-order", "per-key")
+    assert (order, {"spread", "concentrate"} & allowed) == ("per-key", set())
+    assert asked()[0] == "per-key"

@@ -21,7 +21,7 @@ from keylane.plan.candidates import Candidate, FoldScore, Score, clearly_beats
 from keylane.plan.choose import Constraints, Judged, choose, compared
 from keylane.plan.contract_text import Means
 from keylane.plan.cost import MovedShares
-from keylane.plan.document import why
+from keylane.plan.document import verdict, why
 from keylane.plan.planner import Question, make_plan
 from keylane.plan.sizing import Demand
 from keylane.plan.strategies import Fitted
@@ -150,6 +150,61 @@ def test_a_balance_that_was_asked_for_is_a_need(skewed: Profile) -> None:
     plan = planned(skewed, 12, today=today_of(12), constraints=Constraints(max_over_mean=1.8))
     assert plan.standing is not None
     assert (plan.standing.misses, plan.choice.met, advice(plan).answer) == ("balance", True, "worth-it")
+
+
+def test_what_nothing_reaches_is_called_not_possible_and_names_no_more_keys_for_it(skewed: Profile) -> None:
+    """A limit below what whole keys allow: the advice is that of no limit, and does not call itself worth it."""
+    free = planned(skewed, 12, today=today_of(12))
+    held = planned(skewed, 12, today=today_of(12), constraints=Constraints(max_over_mean=1.01))
+    assert (held.choice.met, advice(held).answer, advice(free).answer) == (False, "not-met", "worth-it")
+    assert advice(held).headline.startswith("Not possible: no candidate keeps the fullest lane at 1.01 times the mean")
+    assert "The best of the rest: 12 lanes" in advice(held).headline
+    assert (held.choice.chosen.candidate.strategy, held.choice.chosen.candidate.listed) == (
+        free.choice.chosen.candidate.strategy,
+        free.choice.chosen.candidate.listed,
+    )
+
+
+def test_a_throughput_that_one_key_overruns_is_said_to_be_that(skewed: Profile) -> None:
+    """The heaviest key alone is more than a lane takes: no lane count is enough, and that is the headline."""
+
+    def asked(lane: float) -> str:
+        demand = Demand(None, 1_000.0, lane_records_s=lane)
+        wanted = Constraints(keep_lanes=12)
+        plan = planned(skewed, 12, 24, today=today_of(12), demand=demand, binding=True, constraints=wanted)
+        return advice(plan).headline
+
+    assert asked(20).startswith("Not possible: the hottest key alone brings ")
+    assert not asked(2_000).startswith("Not possible")
+
+
+def test_why_so_many_lanes_has_the_figures_of_what_was_asked_for(skewed: Profile) -> None:
+    def lanes_of(demand: Demand, *counts: int, today: Contract | None = None) -> str:
+        wanted = Constraints(keep_lanes=counts[0])
+        plan = planned(skewed, *counts, today=today, demand=demand, binding=True, constraints=wanted)
+        return next(line for line in why(plan) if line.startswith("Lanes: "))
+
+    eight, twenty = (Demand(None, 0.0, readers=readers) for readers in (8, 20))
+    kept = "Lanes: 12, as today, which is enough: 8 parallel readers, a lane each."
+    assert lanes_of(eight, 12, 24, today=today_of(12)) == kept
+    more = "Lanes: 24, the fewest of those compared that are enough: 20 parallel readers, a lane each."
+    assert lanes_of(twenty, 12, 24, 48, today=today_of(12)) == more
+    rate = lanes_of(Demand(None, 1_000.0, lane_records_s=1_000.0, growth=1.5), 12, 24, today=today_of(12))
+    assert re.search(r"the fullest gets [\d.]+ of the 700 records/s that it may take, at 1.5 times the peak\.", rate)
+    assert lanes_of(eight, 8, 16) == more.replace("24", "8").replace("20 parallel", "8 parallel")
+
+
+def test_more_lanes_come_with_what_to_do_where_none_are_needed(skewed: Profile) -> None:
+    """Of a range that has today's count in it, that is what would be taken there."""
+    alone, ranged = (planned(skewed, *counts, today=today_of(4)) for counts in ((4,), (4, 48)))
+    assert (advice(ranged).answer, ranged.choice.chosen.candidate.lanes) == ("only-for-throughput", 48)
+    assert ranged.otherwise is not None
+    assert ranged.otherwise.candidate.strategy == alone.choice.chosen.candidate.strategy
+    assert f"Otherwise use `{alone.choice.chosen.candidate.strategy}`" in verdict(ranged)
+    other = planned(skewed, 48, today=today_of(4))
+    assert other.otherwise is None
+    assert verdict(other).endswith("Otherwise stay at 4 lanes: keylane plan without --lanes says what these can do.")
+    assert "Otherwise" not in verdict(alone)
 
 
 def test_lanes_that_today_has_in_a_tier_are_not_held_against_it(skewed: Profile) -> None:
@@ -286,6 +341,16 @@ def test_of_candidates_that_ask_for_as_much_the_higher_score_is_taken() -> None:
     assert choose([pin, table], Constraints()).chosen is table
     named = judged(candidate("table", 0.178, 0.16, keys=2), 0.08)  # the twin: one name more
     assert choose([pin, named], Constraints()).chosen is pin
+
+
+def test_of_other_lane_counts_what_is_worse_than_today_is_taken_last() -> None:
+    """The least change loses to today; another, which is no better than that by every cut, does not."""
+    worse = replace(judged(candidate("hash", 0.30, 0.20), 0.4), against_today="worse")
+    same = replace(judged(candidate("pin", 0.25, 0.25, keys=2), 0.5), against_today="same")
+    assert choose([worse, same], Constraints()).chosen is same
+    assert choose([worse], Constraints()).chosen is worse
+    unknown = [replace(one, against_today=None) for one in (worse, same)]  # the twin: no contract of today
+    assert choose(unknown, Constraints()).chosen.candidate.strategy == "hash"
 
 
 def test_what_comes_to_todays_contract_is_no_change_and_has_to_be_beaten_too() -> None:

@@ -6,6 +6,7 @@
     candidates      every strategy at every lane count, fitted and scored
     choose          which candidate to take, under the user's constraints
     advice          what it comes to: worth it, leave it, worse than today; whether it holds on later records
+    reasons         why, a sentence each
     bounds          what no lane count and no placement can beat
     sizing          lane count from throughput, and the limits of services
     cost            what a change of contract costs: keys and records moved, what waits, what breaks

@@ -21,8 +21,8 @@ from keylane.plan.candidates import Candidate, FoldScore, Score, clearly_beats
 from keylane.plan.choose import Constraints, Judged, choose, compared
 from keylane.plan.contract_text import Means
 from keylane.plan.cost import MovedShares
-from keylane.plan.document import verdict, why
 from keylane.plan.planner import Question, make_plan
+from keylane.plan.reasons import verdict, why
 from keylane.plan.sizing import Demand
 from keylane.plan.strategies import Fitted
 from keylane.profile.model import Windows, WithoutKey

@@ -24,9 +24,10 @@ from keylane.plan.bounds import possible
 from keylane.plan.choose import Constraints
 from keylane.plan.contract_text import Means
 from keylane.plan.current import today_of
-from keylane.plan.document import document, notes
+from keylane.plan.document import document
 from keylane.plan.hashed_keys import ProfiledStream, hours_of, moved_loads
 from keylane.plan.planner import Plan, Question, heat_under, make_plan, plainly_hashed
+from keylane.plan.reasons import notes
 from keylane.profile.document import overview
 from keylane.profile.model import Profile, Windows
 from keylane.router import Router

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kinesis.command import run
 from tests.kinesis.replayed import ACCESS, ADDRESS
+from tests.kinesis.servers import ACCESS as SECRETS
 
 from keylane.errors import BrokerError, DataError, UsageError
 from keylane.keyspace.hash_keys import hash_key_of
@@ -159,8 +160,8 @@ def test_what_cannot_be_measured_is_refused(two: ModelService, tmp_path: Path) -
     with pytest.raises(UsageError, match="15d"):
         reported_load(ACCESS, "s", "records", 16 * 86_400.0)
     put(two, "a", 1)
-    two.forbidden = "not for you"
-    with pytest.raises(BrokerError, match=r"CloudWatch in .* answered with an error: got .not for you"):
+    two.forbidden = f"not for {SECRETS['AWS_SECRET_ACCESS_KEY']}"
+    with pytest.raises(BrokerError, match=r"CloudWatch in .* answered with an error: got .not for \*\*\*"):
         reported_load(ACCESS, "s", "records", 60.0)
     two.streams["s"].auto = True
     measures: tuple[Measure, ...] = ("read", "service")

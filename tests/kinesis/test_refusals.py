@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.kinesis.replayed import ADDRESS
 
+from keylane import shards_plan
 from keylane.contract.fields import FieldSpec
 from keylane.errors import BrokerError, DataError, LaneCountError, TargetError, UsageError
+from keylane.keyspace.layout import layout_to_json, new_layout
 from keylane.systems.endpoint import StreamOptions, open_endpoint, parse_address
 from keylane.systems.kinesis.access import KinesisAccess, access_of, explained
 from keylane.systems.kinesis.target import agree
@@ -142,9 +144,37 @@ def run(*arguments: str, home: Path, **environ: str) -> subprocess.CompletedProc
     return subprocess.run(command, env={**kept, **own}, cwd=home, capture_output=True, text=True, check=False)
 
 
-def test_no_credential_is_in_any_output_or_file(echo: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [
+        "identify {}",
+        "shards apply plan.json --stream {} --yes",
+        *(
+            pytest.param(command, marks=pytest.mark.faults)
+            for command in (
+                "check c.yaml --data {}",
+                "profile {}",
+                "shards plan --layout {} --cap 1 --measure read",
+                "shards plan --layout {} --cap 1 --measure service",
+                "verify --source {} --target {} -c c.yaml",
+                "explain a --contract c.yaml --layout {}",
+                "route c.yaml --from {} --to lanes --lanes 4 --dry-run",
+            )
+        ),
+    ],
+)
+def test_no_credential_is_in_any_output_or_file(
+    command: str, echo: str, tmp_path: Path, contract: Callable[..., Contract]
+) -> None:
+    four, three = (tmp_path / f"{count}.json" for count in (4, 3))
+    for path, count in ((four, 4), (three, 3)):
+        path.write_text(json.dumps(layout_to_json(new_layout(count))))
+    shards_plan(four, to=three, out=tmp_path / "plan.json")
+    by = contract(streams=["s"], lanes="live", key={"fields": ["key"]}, partitioner="kinesis-md5")
+    (tmp_path / "c.yaml").write_text(json.dumps(by.model_dump(mode="json", by_alias=True, exclude_none=True)))
     given = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": TOKEN}
-    done = run("identify", f"kinesis://eu-west-1/s?endpoint={echo}", home=tmp_path, **given)
+    words = (word.format(f"kinesis://eu-west-1/s?endpoint={echo}") for word in command.split())
+    done = run(*words, home=tmp_path, **given)
     assert (done.returncode, "InternalFailure" in done.stderr) == (1, True)
     text = done.stdout + done.stderr + "".join(p.read_text() for p in tmp_path.rglob("*") if p.is_file())
     assert [secret for secret in (SECRET, ACCESS_KEY, TOKEN) if secret in text] == []

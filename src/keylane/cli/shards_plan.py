@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -117,7 +118,16 @@ def plan(
 
         write(report, shards_page(document))
     files = [f"{name}: {path}" for name, path in (("layout", written), ("plan", saved), ("page", report)) if path]
-    return _result(document, files), rest["output"]
+    return _result(document, [*files, *_next(document, saved)]), rest["output"]
+
+
+def _next(document: ShardsPlanDocument, saved: str | None) -> list[str]:
+    """How it is carried out."""
+    if not document.calls:
+        return []
+    of = "" if document.stream_id else " --stream ADDRESS"
+    applied = f"keylane shards apply {shlex.quote(saved or 'plan.json')}{of}"
+    return [f"carry it out: {applied}" if saved else f"carry it out: add --out plan.json, then {applied}"]
 
 
 def _result(document: ShardsPlanDocument, files: list[str]) -> Result:

@@ -294,7 +294,9 @@ def test_the_answer_says_whether_the_cap_is_kept(run: Run, tmp_path: Path) -> No
     assert "the cap is kept: no shard carries more than 2,000" in out
     assert "14,970.5 (749% of the cap) before" in out
     assert "one uniform update is from 4 to 16 shards" in out
-    assert out.splitlines()[-1] == f"page: {tmp_path / 'p.html'}"
+    page, carried = out.splitlines()[-2:]
+    assert page == f"page: {tmp_path / 'p.html'}"
+    assert carried == "carry it out: add --out plan.json, then keylane shards apply plan.json --stream ADDRESS"
     assert "e+" not in out + (tmp_path / "p.html").read_text().partition("<script")[0]
     (tmp_path / "load.csv").write_text(f"hash_key,load\n5,9000\n{2**127},10\n")
     code, out, _ = run("shards", "plan", "--layout", even, "--cap", 2_000, "--load", tmp_path / "load.csv")

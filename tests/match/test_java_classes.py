@@ -36,6 +36,7 @@ TESTS = {
     "Cover": (STEPS, "a_request_goes_to_the_lanes_of_its_cover"),
     "Driver": (HERE, "positions_are_in_the_order_of_time_however_they_come"),
     "Grid": (STEPS, "the_poles_and_the_antimeridian_are_searched"),
+    "H3Library": ("spark/test_cells.py", "the_native_library_leaves_no_file_behind"),
     "Homes": (STEPS, "a_request_is_answered_once_by_its_last_report"),
     "IdTable": (HERE, "a_table_finds_every_id"),
     "IdleCache": (STEPS, "what_nobody_takes_for_a_while_is_dropped"),
@@ -72,7 +73,7 @@ TESTS = {
 
 
 def test_every_class_of_a_running_match_has_a_test_of_its_own() -> None:
-    folders = ("blocks", "match", "topics")
+    folders = ("blocks", "h3", "match", "topics")
     assert sorted(TESTS) == sorted(path.stem for folder in folders for path in (SOURCES / folder).rglob("*.java"))
     for name, (file, words) in TESTS.items():
         assert re.search(rf"def test_\w*{words}", (ROOT / "tests" / file).read_text()), name

@@ -108,12 +108,12 @@ def ceiling(hottest_share: float, lanes: int, allowed: float = 1.3, of: str = "a
         has = f"the hottest key has {numbers.share(hottest_share)} of {of}"
         says = f"{has}: up to {numbers.plural(useful, 'lane')} can be filled evenly"
     else:
-        width = ceil(round(alone / allowed, 9))
+        width = numbers.count(ceil(round(alone / allowed, 9)))
         says = (
-            f"the hottest key has {numbers.share(hottest_share)} of {of} and alone makes its lane "
-            f"{alone:.2f} times the mean of {lanes} lanes; with more than {useful} lanes the fullest one gets no "
-            f"smaller. What would help: spread this key over {width} lanes or more by a sub-key (order is then kept "
-            f"per sub-key), move it to a tier of its own, or choose a finer key"
+            f"the hottest key has {numbers.share(hottest_share)} of {of} and alone makes its lane {alone:.2f} times "
+            f"the mean of {numbers.count(lanes)} lanes; with more than {numbers.plural(useful, 'lane')} the fullest "
+            f"one gets no smaller. What would help: spread this key over {width} lanes or more by a sub-key (order is "
+            f"then kept per sub-key), move it to a tier of its own, or choose a finer key"
         )
     return Ceiling(hottest_share, useful, helps, says)
 

@@ -80,7 +80,7 @@ HOW: Final = {
     "noise_cv": "the CV that chance alone gives as many records on as many lanes",
     "holding": "as even as fitted: the fullest lane is at most a quarter fuller than when it was fitted, beyond what "
     "chance gives so few records; the time is the shortest under any of the three cuts",
-    "choice": "today's contract where nothing is hot; otherwise today's lane count while it is enough, and of a range "
+    "choice": "Today's contract where nothing is hot; otherwise today's lane count while it is enough, and of a range "
     "the fewest lanes that carry four fifths of the best",
 }
 

@@ -103,11 +103,10 @@ def _source(facts: ProfileFacts) -> str:
         return f"{arrived}: from {_offsets(facts)}."
     if "offsets" in facts:
         return f"All records present at the start were read, committed ones only: from {_offsets(facts)}."
-    return (
-        f"{numbers.plural(facts.get('files', 0), 'file')}, read in the order of their names."
-        if "files" in facts
-        else ""
-    )
+    if "files" not in facts:
+        return ""
+    files = numbers.plural(facts["files"], "file")
+    return f"{files}, read in the order of their names." if facts["files"] > 1 else f"{files}, read from its beginning."
 
 
 def _offsets(facts: ProfileFacts) -> str:

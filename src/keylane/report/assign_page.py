@@ -57,12 +57,11 @@ def assign_page(document: AssignDocument) -> str:
 def _top(document: AssignDocument) -> Markup:
     cost = document.cost
     lanes, members = sum(document.topics.values()), len(document.members)
-    moving = f"{plural(document.moved, 'lane')} {agree(document.moved, 'moves', 'move')}"
-    headline = f"{plural(lanes, 'lane')} for {plural(members, 'member')}" if document.before is None else moving
+    each = count(cost.most) if cost.fewest == cost.most else f"{count(cost.fewest)} to {count(cost.most)}"
+    whole = f"{plural(lanes, 'lane')} ({agree(lanes, 'partition', 'partitions')}) for {plural(members, 'member')}"
+    headline = f"{whole}, {each} each" if document.before is None else _change(document, lanes)
     what = f"{', '.join(document.steps[:4])}{', …' if len(document.steps) > 4 else ''}; " if document.steps else ""
-    sub = (
-        f"{what}{document.assignor} gives {count(cost.fewest)} to {count(cost.most)} lanes (partitions) to each member"
-    )
+    sub = f"{what}{document.assignor} gives each member {each} {agree(cost.most, 'lane', 'lanes')}"
     waits = plural(cost.lanes_paused, "lane")
     return join(
         tag("h1", headline),
@@ -74,6 +73,20 @@ def _top(document: AssignDocument) -> Markup:
             fact("Idle", plural(len(document.idle), "member"), f"at most {count(document.ceiling)} can have a lane"),
         ),
     )
+
+
+def _change(document: AssignDocument, lanes: int) -> Markup:
+    """What a change costs, in one line: what moves, what waits, and what nobody reads."""
+    cost = document.cost
+    of = f"{count(document.moved)} of {plural(lanes, 'lane')} ({agree(lanes, 'partition', 'partitions')})"
+    parts: list[Markup | str] = [f"{of} {agree(document.moved, 'moves', 'move')}"]
+    if cost.lanes_paused:
+        pause = f"{agree(cost.lanes_paused, 'pauses', 'pause')}, for at most {duration(cost.longest_pause)}"
+        parts.append(f"; {count(cost.lanes_paused)} {pause}")
+    if cost.unowned:
+        nobody = f"{count(cost.unowned)} {agree(cost.unowned, 'is', 'are')} read by nobody"
+        parts += ["; ", tag("em", nobody, class_="worse")]
+    return join(*parts)
 
 
 def _stopped(cost: AssignorCost) -> Markup:
@@ -213,7 +226,7 @@ def _compared(document: AssignDocument) -> Markup | None:
     heads = {"Assignor": "", "Protocol": "", **dict.fromkeys(numbers, "n"), **({"Fullest": "n"} if known else {})}
     made = [
         (
-            row.assignor,
+            f"{row.assignor}, chosen" if row.assignor == document.assignor and len(rows) > 1 else row.assignor,
             row.protocol,
             count(row.moved),
             count(row.stopped),

@@ -204,7 +204,7 @@ def _lane_lines(lanes: Sequence[int], box: Box, y: Scale) -> Markup:
     lines = []
     for i, n in enumerate(sorted(set(lanes))):
         at, below = y.at(1 / n), i > 0
-        says = f"1/{n}: fills one of {count(n)} lanes"
+        says = f"1/{count(n)}: fills one of {count(n)} lanes"
         lines.append(tag("line", x1=f"{box.left:g}", x2=f"{box.right:g}", y1=f"{at:g}", y2=f"{at:g}", class_="limit"))
         lines.append(text(says, box.right, at + (15 if below else -6), kind="said", anchor="end"))
     return join(*lines)

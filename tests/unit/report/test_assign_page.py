@@ -15,7 +15,9 @@ def test_every_lane_is_drawn_as_kept_gained_or_lost() -> None:
     assert drawn.count('class="today"') == had + legend, "what B had is hollow, though B is gone"
     assert drawn.count('class="all"') == 17 - document.moved + legend
     page = assign_page(document)
-    assert f"{document.moved} lanes move" in page
+    assert f"{document.moved} of 17 lanes (partitions) move; 17 pause, for at most " in page
+    alone = keylane.assign(lanes=[12], members=["A", "B", "C"], assignor="static", remove=["B"])
+    assert '0 of 12 lanes (partitions) move; <em class="worse">4 are read by nobody</em>' in assign_page(alone)
     assert all(row.assignor in assign_page(keylane.assign(lanes=3, members=2)) for row in document.compared)
 
 

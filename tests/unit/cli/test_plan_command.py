@@ -323,6 +323,18 @@ def test_the_window_of_a_contract_counts_as_the_profile_did(run: Run, tmp_path: 
     assert (window.field, window.unit, window.size) == ("paid_at", "s", "1h")
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_whole_numbers_of_every_unit_are_planned_and_nanoseconds_rule_out_windows_alone(
+    unit: str, run: Run, tmp_path: Path
+) -> None:
+    ticks = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    times = [(1_794_821_400 + 60 * n) * ticks for n in range(400)]
+    parquet.write_table(pa.table({"k": [f"k{n % 37}" for n in range(400)], "at": times}), tmp_path / "a.parquet")
+    code, found = answer(run, tmp_path / "a.parquet", "--key", "k", "--time", "at", "--lanes", 4)
+    assert code == 0
+    assert ("no windows of whole nanoseconds" in json.dumps(found)) == (unit == "ns")
+
+
 def test_a_profile_that_is_kept_is_said_to_be(run: Run, stored: Path) -> None:
     code, out, _ = run("profile", stored)
     assert code == 0

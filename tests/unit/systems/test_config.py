@@ -32,6 +32,17 @@ def _unconfigured() -> Iterator[None]:
     unconfigure()
 
 
+def test_a_file_that_an_editor_marked_as_utf_8_is_read(tmp_path: Path) -> None:
+    (tmp_path / "keylane.toml").write_text(TEXT, "utf-8-sig")
+    assert configuration({}, tmp_path).get("kafka.brokers") == "a:1"
+
+
+def test_brackets_without_end_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "keylane.toml").write_text("a = " + "[" * 20_000, "utf-8")
+    with pytest.raises(UsageError, match="keylane.toml cannot be read: got 'maximum recursion"):
+        configuration({}, tmp_path)
+
+
 def test_the_nearest_file_counts_and_the_environment_before_it(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)

@@ -155,7 +155,7 @@ class FilesEndpoint(Endpoint):
     def check_apart(self, source: Endpoint) -> None:
         """Refuse a source within the target, and a target within the source."""
         if isinstance(source, FilesEndpoint):
-            there, here = source.path.resolve(), self.path.resolve()
+            there, here = (Path(os.path.realpath(one.path)) for one in (source, self))
             if there == here or there in here.parents or here in there.parents:
                 got = f"{source.path} -> {self.path}"
                 raise UsageError.of(

@@ -225,3 +225,15 @@ def test_a_name_from_the_source() -> None:
 )
 def test_columns_of_a_path(name: str, values: dict[str, str | None]) -> None:
     assert path_values(name) == values
+
+
+def test_a_loop_of_links_is_beside_every_target(tmp_path: Path) -> None:
+    """Python's own way of following links raises an error that says nothing of the source."""
+    from keylane.systems.endpoint import open_endpoint
+
+    loop = tmp_path / "loop.csv"
+    loop.symlink_to(loop)
+    target = open_endpoint(str(tmp_path / "out"))
+    target.check_apart(open_endpoint(str(loop)))
+    with pytest.raises(UsageError, match="lie within each other"):
+        target.check_apart(target)

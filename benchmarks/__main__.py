@@ -27,6 +27,7 @@ QUESTIONS = (
     "spark_startup",
     "spark_columns",
     "shards",
+    "assign",
     "simulation",
     "cells",
     "route",

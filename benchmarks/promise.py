@@ -121,11 +121,16 @@ def _profiled(keys: pa.Array) -> Profile:
     return Profile("stream", Key(fields=("key",)), Windows("position", edges), table, counts[order])
 
 
-def _sets() -> Iterator[tuple[str, pa.Array]]:
+def public_sets() -> Iterator[tuple[str, pa.Array]]:
+    """The keys of each public set that is in the folder of KEYLANE_DATA."""
     folder = Path(os.environ.get("KEYLANE_DATA", "."))
     for name, (file, column) in SETS.items():
         if (folder / file).is_file():
             yield name, _column(pq.read_table(folder / file), column)
+
+
+def _sets() -> Iterator[tuple[str, pa.Array]]:
+    yield from public_sets()
     yield "steady, drawn", _drawn(drift=0.0)
     yield WANDERING, _drawn(drift=0.5)
 

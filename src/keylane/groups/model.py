@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import numpy as np
@@ -118,6 +119,25 @@ class Lanes:
             return None
         return self.starts[topic] + lane[1]
 
+    def numbers(self, lanes: Iterable[Lane]) -> NDArray[np.int64]:
+        """The numbers of many lanes; those that are not there are left out."""
+        given = list(lanes)
+        topics = np.array([self.topic_numbers.get(topic, -1) for topic, _ in given], dtype=np.int64)
+        indexes = np.array([index for _, index in given], dtype=np.int64)
+        counts = np.append(np.asarray(self.counts, dtype=np.int64), 0)
+        there = (indexes >= 0) & (indexes < counts[topics])
+        return np.asarray(self.starts, dtype=np.int64)[topics[there]] + indexes[there]
+
+    @cached_property
+    def pairs(self) -> NDArray[np.object_]:
+        """Every lane as a pair, by its number: made once, since a million pairs take longer than who owns them."""
+        every = (
+            lane
+            for topic, count in zip(self.topics, self.counts, strict=True)
+            for lane in zip(repeat(topic), range(count), strict=False)
+        )
+        return np.fromiter(every, dtype=np.object_, count=self.total)
+
     def topic_of_lanes(self) -> NDArray[np.int32]:
         """For every lane, where its topic stands in `topics`."""
         return np.repeat(np.arange(len(self.topics), dtype=np.int32), self.counts)
@@ -145,14 +165,12 @@ class Assignment:
         members = tuple(owned)
         owners = np.full(lanes.total, FREE, dtype=np.int32)
         for index, name in enumerate(members):
-            for lane in owned[name]:
-                number = lanes.number(lane)
-                if number is None:
-                    continue
-                if owners[number] not in {FREE, index}:
-                    both = f"{members[owners[number]]!r} and {name!r}"
-                    raise UsageError.of(f"lane {lane[1]} of {lane[0]!r} has two owners: {both}")
-                owners[number] = index
+            numbers = lanes.numbers(owned[name])
+            if len(taken := numbers[(owners[numbers] != FREE) & (owners[numbers] != index)]):
+                topic, at = lanes.lane(int(taken[0]))
+                both = f"{members[owners[taken[0]]]!r} and {name!r}"
+                raise UsageError.of(f"lane {at} of {topic!r} has two owners: {both}")
+            owners[numbers] = index
         return cls(lanes, members, owners)
 
     def __eq__(self, other: object) -> bool:
@@ -173,19 +191,14 @@ class Assignment:
         """The lanes of a member, in order."""
         if member not in self.members:
             return []
-        return self._lanes(np.flatnonzero(self.owners == self.members.index(member)))
+        return [self.lanes.lane(n) for n in np.flatnonzero(self.owners == self.members.index(member)).tolist()]
 
     def as_lists(self) -> dict[str, list[Lane]]:
         """The lanes of every member, in order; members without a lane too."""
         order = np.argsort(self.owners, kind="stable")
-        ends = np.searchsorted(self.owners[order], np.arange(len(self.members) + 1))
-        return {name: self._lanes(order[ends[n] : ends[n + 1]]) for n, name in enumerate(self.members)}
-
-    def _lanes(self, numbers: NDArray[np.intp]) -> list[Lane]:
-        starts = np.asarray(self.lanes.starts)
-        of_topic = np.searchsorted(starts, numbers, side="right") - 1
-        names = [self.lanes.topics[topic] for topic in of_topic.tolist()]
-        return list(zip(names, (numbers - starts[of_topic]).tolist(), strict=True))
+        ends = np.searchsorted(self.owners[order], np.arange(len(self.members) + 1)).tolist()
+        found: list[Lane] = self.lanes.pairs[order].tolist()
+        return {name: found[ends[n] : ends[n + 1]] for n, name in enumerate(self.members)}
 
     def counts(self) -> NDArray[np.int64]:
         """How many lanes each member has, in the order of `members`."""

@@ -115,6 +115,10 @@ def _live(
         raise UsageError.of(f"group {group!r} has no members: it is {found.state}", hint="start one, then ask again")
     running = found.assignor or "not reported"
     lag = {lane: float(records) for lane, records in found.lag.items()}
+    notes = [f"group {group!r} is {found.state}, in the {found.protocol} protocol; assignor: {running}"]
+    if unknown := found.assignment.lanes.total - len(lag):
+        has = agree(unknown, "has", "have")
+        notes.append(f"{plural(unknown, 'lane')} {has} no committed offset: the lag is not known, and counts as 0")
     return _Group(
         source=source,
         name=group,
@@ -125,7 +129,7 @@ def _live(
         loads_are_lag=True,
         lag=lag,
         running=OF_BROKERS.get(running, running),
-        notes=(f"group {group!r} is {found.state}, in the {found.protocol} protocol; assignor: {running}",),
+        notes=tuple(notes),
     )
 
 

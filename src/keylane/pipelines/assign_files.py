@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import LaneCountError, UsageError, shorten
-from keylane.groups.model import Lanes, Member, check_members
+from keylane.groups.model import MOST_OF_TOPIC, Lanes, Member, check_members
 from keylane.numbers import count
 from keylane.pipelines.shards_files import text_in
 
@@ -137,10 +137,11 @@ def _lane(given: Any, where: str) -> Lane:
         and isinstance(given[0], str)
         and isinstance(given[1], int)
         and not isinstance(given[1], bool)
-        and given[1] >= 0
+        and 0 <= given[1] < MOST_OF_TOPIC
     )
     if not is_lane or not given[0]:
-        raise UsageError.of(f"{where}: not a lane", got=given, allowed='["topic-0", 0]: a topic and an index from 0 on')
+        allowed = f'["topic-0", 0]: a topic and an index from 0 to {count(MOST_OF_TOPIC - 1)}'
+        raise UsageError.of(f"{where}: not a lane", got=given, allowed=allowed)
     return given[0], given[1]
 
 

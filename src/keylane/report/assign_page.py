@@ -222,13 +222,16 @@ def _compared(document: AssignDocument) -> Markup | None:
     if not rows:
         return None
     known = any(row.max_over_mean is not None for row in rows)
-    numbers = ("Lanes moved", "Members disturbed", "Lanes paused", "Longest pause", "Lanes each", "Idle", "Unread")
+    several = any(row.moves > row.moved for row in rows)
+    moving = ("Lanes moved", *(["Moves on the way"] if several else []))
+    numbers = (*moving, "Members disturbed", "Lanes paused", "Longest pause", "Lanes each", "Idle", "Unread")
     heads = {"Assignor": "", "Protocol": "", **dict.fromkeys(numbers, "n"), **({"Fullest": "n"} if known else {})}
     made = [
         (
             f"{row.assignor}, chosen" if row.assignor == document.assignor and len(rows) > 1 else row.assignor,
             row.protocol,
             count(row.moved),
+            *([count(row.moves)] if several else []),
             count(row.stopped),
             count(row.lanes_paused),
             duration(row.longest_pause) if row.longest_pause else "0",

@@ -204,6 +204,7 @@ def test_what_makes_no_sense_ends_with_2_and_is_named(run: Run, arguments: tuple
         ({"assignment": {"A": [["topic-0"]]}}, "lane"),
         ({"assignment": {"A": [["topic-0", -1]]}}, "lane"),
         ({"assignment": {"A": [["topic-0", 1.5]]}}, "lane"),
+        ({"assignment": {"A": [["topic-0", 10**30]]}}, "lane"),
         ({"assignment": {"A": [["topic-0", True]]}}, "lane"),
         ({"assignment": {"": []}}, "name"),
         ({"assignment": {"A": [["topic-0", 1], ["topic-0", 1]]}}, "listed twice for 'A'"),

@@ -165,6 +165,24 @@ def test_by_load_is_as_even_as_lanes_allow_and_moves_little() -> None:
     assert by_count >= 25, "twin: by count hardly any of them is"
 
 
+@pytest.mark.parametrize(("lanes", "size"), [(24, 8), (12, 6), (64, 16), (25, 12)])
+def test_by_load_moves_at_most_twice_what_counts_would(lanes: int, size: int) -> None:
+    """Members leave, come, or are replaced; a share of the lanes may be more than a member had, and is no excuse."""
+    spent = 0
+    for seed in range(20):
+        rng = Random(seed)
+        all_lanes = Lanes.of({"t": lanes})
+        loads = {("t", n): rng.paretovariate(1.1) for n in range(lanes)}
+        members = [Member(f"m{n:02d}") for n in range(size)]
+        before = sticky(members, all_lanes, None)
+        for after in (members[1:], [*members, Member("new")], [*members[2:], Member("new")]):
+            counted = moved(before, sticky(after, all_lanes, before))
+            weighed_moves = moved(before, by_load(after, all_lanes, before, loads=loads))
+            assert weighed_moves <= 2 * counted, (seed, len(after))
+            spent += weighed_moves > counted
+    assert spent, "the limit is met"
+
+
 def test_by_load_keeps_co_partitioned_lanes_together() -> None:
     rng = Random(3)
     lanes = Lanes.of({"orders": 12, "payments": 12, "other": 5})

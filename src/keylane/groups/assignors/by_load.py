@@ -12,11 +12,12 @@ Loads 7, 4, 2, 1 on two members: by count each gets two lanes, and A carries 9 o
     >>> by_load([Member("A"), Member("B")], Lanes.of({"t": 4}), None, loads=loads).as_lists()
     {'A': [('t', 0)], 'B': [('t', 1), ('t', 2), ('t', 3)]}
 
-A member that leaves moves what it had, and at most as many lanes more; one that comes takes at most its share by
-count, and so does a change of loads. `most` sets that limit. A lane more is a free lane. Not where a reader's cost is
-a lane itself (a connection, a file) rather than its traffic: counts differ here as loads do. No help against one hot
-lane: below its own load no member that reads it can be; split its keys instead (`keylane plan`). Loads of an hour ago
-are a forecast: with loads that swing, take a long mean or a wide tolerance.
+A member that leaves or comes moves at most twice the lanes that it would by count, and a change of loads alone at most
+a member's share by count. `most` sets another limit. Where the assignment before had co-partitioned lanes apart, they
+are brought together first, whatever that moves. A lane more is a free lane. Not where a reader's cost is a lane itself
+(a connection, a file) rather than its traffic: counts differ here as loads do. No help against one hot lane: below its
+own load no member that reads it can be; split its keys instead (`keylane plan`). Loads of an hour ago are a forecast:
+with loads that swing, take a long mean or a wide tolerance.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from math import ceil, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from keylane.errors import UsageError
+from keylane.groups.balance import even
 from keylane.groups.model import FREE, Assignment, Lanes, Member, check_members, subscriptions
 
 if TYPE_CHECKING:
@@ -55,8 +57,7 @@ def by_load(
 ) -> Assignment:
     """Even loads with few moves. A lane without a load carries nothing; without any loads all lanes weigh the same.
 
-    `most`: lanes that may move though their owner is there; default: as many as must move, and at least a member's
-    share.
+    `most`: lanes that may move though their owner is there; default: `_limit`.
     """
     check_members(members)
     ordered = sorted(members, key=lambda member: member.order)
@@ -67,12 +68,26 @@ def by_load(
     weights = weighed(lanes, loads)
     had_owner = 0 if previous is None else int((previous.owners != FREE).sum())
     forced = had_owner - int((before != FREE).sum())
-    limit = max(forced, ceil(lanes.total / len(ordered))) if most is None else most
+    members_before = 0 if previous is None else len(previous.members) - len(previous.idle)
+    limit = _limit(before, forced, members_before, len(ordered), all_alike=allowed is None) if most is None else most
     units = _units(lanes, allowed, together=together)
     spread = _Spread.of(units, weights, before, allowed, lanes, len(ordered))
     spread.place()
     spread.even_out(tolerance, lanes.total if previous is None else limit)
     return Assignment(lanes, tuple(member.id for member in ordered), spread.owner[units].astype(np.int32))
+
+
+def _limit(before: Owners, forced: int, members_before: int, members: int, *, all_alike: bool) -> int:
+    """Lanes that may move though their owner is there, where `forced` have to: twice what counts would move in all.
+
+    Counts would move the share of one member, or more where several came or went. A member that carried much in few
+    lanes leaves few of them, so the share counts and not what it had.
+    """
+    share = max(1, len(before) // max(members_before, members))
+    by_count = forced
+    if all_alike:
+        by_count += int(((before != FREE) & (even(before, members) != before)).sum())
+    return max(by_count, 2 * share - forced if forced else share)
 
 
 def weighed(lanes: Lanes, loads: Mapping[Lane, float] | None) -> NDArray[np.float64]:

@@ -158,9 +158,9 @@ def unable(strategy: str, profile: Profile, means: Means) -> str | None:
     if strategy in ("spread", "concentrate") and means.sub_key is None:
         return "no sub-key was given; hint: --sub-key FIELD"
     if strategy == "window" and means.window is None:
-        if profile.known.get("unit") == "ns":
-            return "a contract has no windows of whole nanoseconds; hint: a field of timestamps, or of microseconds"
-        return "no time field was given; hint: profile with --time FIELD"
+        whole = "a contract has no windows of whole nanoseconds; hint: a field of timestamps, or of microseconds"
+        none = "no time field was given; hint: profile with --time FIELD"
+        return whole if profile.known.get("unit") == "ns" else none
     return None
 
 

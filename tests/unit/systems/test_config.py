@@ -39,7 +39,7 @@ def test_a_file_that_an_editor_marked_as_utf_8_is_read(tmp_path: Path) -> None:
 
 def test_brackets_without_end_are_refused(tmp_path: Path) -> None:
     (tmp_path / "keylane.toml").write_text("a = " + "[" * 20_000, "utf-8")
-    with pytest.raises(UsageError, match="keylane.toml cannot be read: got 'maximum recursion"):
+    with pytest.raises(UsageError, match=r"keylane\.toml cannot be read: got 'maximum recursion"):
         configuration({}, tmp_path)
 
 

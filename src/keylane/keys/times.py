@@ -141,8 +141,7 @@ def micros_of(column: Any, unit: str | None) -> tuple[NDArray[np.int64], NDArray
     if pa.types.is_date64(kind):
         return array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) * 1000, missing
     if pa.types.is_timestamp(kind):
-        values = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-        return (values // 1000 if kind.unit == "ns" else values * TICKS[kind.unit]), missing
+        return _of_whole(array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), missing, kind.unit)
     values = array.fill_null(0).to_numpy(zero_copy_only=False)
     return _of_whole(values, missing, str(unit))
 

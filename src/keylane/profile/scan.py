@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from keylane.errors import DataError
 from keylane.profile.build import MALFORMED, SIZE, UNTIMED
 from keylane.profile.count import MOST_BYTES, MOST_KEYS, CountedBatch, KeyCounter, window_numbers
 
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 
 #: Lanes that a column may name.
 MOST_LANES: Final = 1_000_000
+
+
+def no_lane(name: str, got: object) -> DataError:
+    """The error for a value in a column of lanes that is the number of none."""
+    return DataError.of(
+        f"column {name!r} holds no lane", got="null" if got is None else got, allowed=f"0 to {MOST_LANES - 1}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

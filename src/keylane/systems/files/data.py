@@ -7,7 +7,6 @@ Which files of a folder count: `listing`. Topics as the same: `kafka.data`.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,6 +29,7 @@ from keylane.systems.files.lines import (
     json_names,
     line_blocks,
     misread_columns,
+    nothing_read,
     unknown_column,
     unlike_lines,
 )
@@ -84,26 +84,11 @@ class ReadLineFiles:
                 read += len(batch)
                 yield batch
         if not read and self.skipped.lines:
-            raise self._nothing_read(columns)
+            file, folders = self.files[0]
+            inside = [name for name in columns if name not in folders]
+            raise nothing_read(file, self.reader, inside, self.skipped.text)
         for name in sorted(lacking) if read else ():
             raise no_such_field(f"no record of {self.path} has a field {name!r}", name, self._names())
-
-    def _nothing_read(self, columns: Sequence[str]) -> DataError:
-        """The error for files none of whose lines is a record: why the first of them is none, where that is known."""
-        file, folders = self.files[0]
-        unlike = unlike_lines(file, self.reader.format)
-        if unlike is not None:
-            return unlike
-        numbers = [name for name in columns if name not in folders and self.reader.kind(name) == "integer"]
-        for some in replace(self.reader, kind=lambda _: "written").read(file, numbers):
-            for name in numbers if len(some) and not some.malformed[0] else ():
-                value = some.columns[name][0].as_py()
-                if value is None or not re.fullmatch(r"\s*[+-]?[0-9]+\s*", str(value)):
-                    hint = f"a column of whole numbers instead of {name}"
-                    return DataError.of(f"column {name!r} of {self.path} holds no whole numbers", got=value, hint=hint)
-            break
-        allowed = f"lines with {', '.join(columns)}"
-        return DataError.of(f"{self.path} cannot be read", got=self.skipped.text, allowed=allowed)
 
     def _skip(self, file: str, some: LineRecords) -> None:
         if some.malformed.any():

@@ -95,7 +95,7 @@ def _group_ends(group: Any, column: str) -> _GroupEnds | None:
         return _GroupEnds(None, None, column_stats.null_count, timed=False)
     try:
         ends = (column_stats.min, column_stats.max) if column_stats.has_min_max else (None, None)
-    except ValueError:  # nanoseconds, which only pandas has a type for
+    except (ValueError, OverflowError):  # nanoseconds, which only pandas has a type for; and years beyond 9999
         return None
     first, last = map(_number, ends)
     return (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -249,6 +249,22 @@ class LineReader:
                 columns[name] = pa.nulls(len(lines), ARROW[self.kind(name)])
         absent = {name: np.full(len(lines), name not in found) for name in names}
         return LineRecords(columns, absent, malformed, rows)
+
+
+def nothing_read(file: str, reader: LineReader, columns: Sequence[str], skipped: str) -> DataError:
+    """The error for files none of whose lines is a record: why the first one of `file` is none, where that is known."""
+    unlike = unlike_lines(file, reader.format)
+    if unlike is not None:
+        return unlike
+    numbers = [name for name in columns if reader.kind(name) == "integer"]
+    for some in replace(reader, kind=lambda _: "written").read(file, numbers):
+        for name in numbers if len(some) and not some.malformed[0] else ():
+            value = some.columns[name][0].as_py()
+            if value is None or not re.fullmatch(_WHOLE, str(value)):
+                hint = f"a column of whole numbers instead of {name}"
+                return DataError.of(f"column {name!r} of {file} holds no whole numbers", got=value, hint=hint)
+        break
+    return DataError.of(f"{file} cannot be read", got=skipped, allowed=f"lines with {', '.join(columns)}")
 
 
 def _typed(column: pa.Array, kind: FieldKind) -> tuple[pa.Array, NDArray[np.bool_]]:

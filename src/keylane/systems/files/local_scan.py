@@ -33,7 +33,7 @@ from keylane.keys.times import (
 from keylane.profile.count import refuse_misfits
 from keylane.profile.model import position_windows, time_windows, windows_for
 from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
-from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch
+from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch, no_lane
 from keylane.systems.files.footers import ends_of, read_footers
 from keylane.systems.files.lines import (
     LineReader,
@@ -41,6 +41,7 @@ from keylane.systems.files.lines import (
     is_blank,
     json_names,
     line_blocks,
+    nothing_read,
     unknown_column,
     unlike_lines,
 )
@@ -216,18 +217,22 @@ def sizes_in(column: Any, name: str) -> NDArray[np.int64]:
 
 
 def lane_numbers(rows: ReadRows, name: str) -> NDArray[np.int64]:
-    """The lanes of a column; every record has one."""
-    array = plain(rows.columns[name])
+    """The lanes of a column; every record that can be read has one."""
+    array = given = plain(rows.columns[name])
     if is_text(array.type):
-        array = array.cast(pa.int64())
+        fits = pc.match_substring_regex(array, _NUMBER)
+        bare = pc.utf8_ltrim(pc.utf8_trim_whitespace(array), "+")
+        array = pc.if_else(fits, bare, pa.scalar(None, bare.type)).cast(pa.int64())
     if not (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         raise DataError.of(f"column {name!r} holds no lanes", got=str(array.type), allowed="integers from 0")
+    if pa.types.is_uint64(array.type):  # Arrow compares no number beyond 2**63 with one that has a sign
+        array = pc.min_element_wise(array, pa.scalar(MOST_LANES, array.type), skip_nulls=False).cast(pa.int64())
     read = np.ones(len(rows), bool) if rows.malformed is None else ~rows.malformed
-    numbers = array.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    wrong = read & ((numbers < 0) | (numbers >= MOST_LANES))
+    sound = pc.and_(pc.greater_equal(array, 0), pc.less(array, MOST_LANES)).fill_null(False)
+    wrong = read & ~sound.to_numpy(zero_copy_only=False)
     if wrong.any():
-        got = array[int(wrong.argmax())].as_py()
-        raise DataError.of(f"column {name!r} holds no lane", got=got, allowed=f"0 to {MOST_LANES - 1}")
+        raise no_lane(name, given[int(wrong.argmax())].as_py())
+    numbers = pc.if_else(sound, array, pa.scalar(0, array.type)).to_numpy(zero_copy_only=False).astype(np.int64)
     return np.where(read, numbers, 0)
 
 
@@ -323,11 +328,17 @@ def _of_lines(kind: str, files: Sequence[DataFile], wanted: ScanRequest, options
 def _line_rows(files: Sequence[DataFile], reader: LineReader, types: dict[str, pa.DataType]) -> Iterator[ReadRows]:
     in_paths = {name for file in files for name in file.values if name in types}
     inside = [name for name in types if name not in in_paths]
+    misread, read = Skipped(), 0
     for n, file in enumerate(files):
         for some in reader.read(file.path, inside):
             columns = dict(some.columns)
             columns |= {name: pa.repeat(pa.scalar(file.values.get(name), pa.string()), len(some)) for name in in_paths}
+            if some.malformed.any():
+                misread.add(int(some.malformed.sum()), file.path, int(some.row[some.malformed][0]) + 1)
+            read += int((~some.malformed).sum())
             yield ReadRows({name: columns[name] for name in types}, some.row, n, some.malformed)
+    if not read and misread.lines:
+        raise nothing_read(files[0].path, reader, inside, misread.text)
 
 
 def _line_count(path: str, kind: str) -> tuple[int, int]:

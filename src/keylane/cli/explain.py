@@ -219,7 +219,7 @@ def _router(contract: Contract, lanes: int | None, layout: str | None) -> Router
         hint = "`lanes: live` in the contract places by the shards that there are"
         raise LaneCountError.of(what, got=len(space), allowed=str(spec.lanes), hint=hint)
     if spec.lanes == "live" and lanes is None and space is None and KeySpace.of_contract(contract) is None:
-        of_shards = "--layout kinesis://REGION/STREAM, or --layout FILE of its shards; --lanes N for N equal ones"
+        of_shards = "--layout ADDRESS of the stream, or FILE of its shards; --lanes N for N equal ones"
         hint = of_shards if FACTS[spec.partitioner].fold == "ranges" else "--lanes N"
         raise LaneCountError.of(f"contract {name} leaves the lanes to the stream", got="lanes: live", hint=hint)
     return Router(contract, lanes=lanes, key_space=space)

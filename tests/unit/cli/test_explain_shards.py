@@ -110,7 +110,7 @@ def test_several_keys_have_their_md5_and_shard(tmp_path: Path) -> None:
 
 def test_errors_name_the_option_that_is_missing_or_disagrees(tmp_path: Path) -> None:
     live = str(contract(tmp_path, {"acme": 2**127}, live=True))
-    with pytest.raises(LaneCountError, match="--layout kinesis://REGION/STREAM"):
+    with pytest.raises(LaneCountError, match="--layout ADDRESS of the stream, or FILE of its shards"):
         asked("abcd", "--contract", live)
     fixed = tmp_path / "four.yaml"
     fixed.write_text(HEAD + "  lanes: 4\n")

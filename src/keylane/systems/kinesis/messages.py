@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 from keylane.errors import UsageError
 from keylane.hashing.md5 import md5_128
 from keylane.keyspace.hash_keys import checked_partition_key
-from keylane.systems.kafka.headers import ATTEMPT, CONTRACT, EPOCH, SOURCE
 from keylane.systems.kinesis.aggregated import UserRecord
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ SUBSEQUENCE: Final = "kinesis.subsequence"
 TIME: Final = "keylane.time"
 KEY: Final = "keylane.key"
 NO_VALUE: Final = "keylane.no-value"
-#: The tags of a route, which no record has of its own.
-OF_ROUTE: Final = frozenset({SOURCE, CONTRACT, EPOCH, ATTEMPT, TIME})
 _BASE64: Final = ";base64"
 _NULL: Final = "null"
 

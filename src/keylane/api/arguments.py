@@ -43,8 +43,16 @@ def _is_texts(value: Any) -> bool:
 
 
 def _is_options(value: Any) -> bool:
+    return _is_named(value, "StreamOptions")
+
+
+def _is_profile(value: Any) -> bool:
+    return _is_named(value, "ProfileDocument")
+
+
+def _is_named(value: Any, name: str) -> bool:
     # By name: the class is not imported before a verb runs.
-    return any(one.__name__ == "StreamOptions" for one in type(value).__mro__)
+    return any(one.__name__ == name for one in type(value).__mro__)
 
 
 def _is_pair(value: Any) -> bool:
@@ -60,6 +68,7 @@ _WORDS: Final = {
     "bool": _Word(lambda value: isinstance(value, bool), "True or False"),
     "Source": _Word(lambda value: isinstance(value, str | os.PathLike), "a path or an address"),
     "StreamOptions": _Word(_is_options, "keylane.StreamOptions"),
+    "ProfileDocument": _Word(_is_profile, "what keylane.profile returned with out"),
     "OnProgress": _Word(callable, "a function of one keylane.Progress"),
     "Mapping[str, str]": _Word(lambda value: isinstance(value, Mapping), "a mapping of texts"),
     "Sequence[str]": _Word(_is_texts, "a list of texts"),

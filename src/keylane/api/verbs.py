@@ -84,11 +84,14 @@ def explain(
     address with the shards of a contract of live lanes.
     """
     from keylane.contract.names import ENCODINGS, PARTITIONERS
-    from keylane.errors import UnplacedError, UsageError
+    from keylane.errors import ArgumentError, UnplacedError, UsageError
     from keylane.pipelines.explain import by_client, explained_by
 
     _check_choice("encoding", encoding, ENCODINGS)
     _check_choice("like", like, PARTITIONERS)
+    if isinstance(key, list | tuple | set):
+        hint = "[explain(key, ...) for key in keys]; for lanes alone, Router(contract).lanes_of_keys(keys)"
+        raise ArgumentError.of("one key at a time", got=type(key).__name__, allowed="a key, or a record", hint=hint)
     if contract is not None:
         from keylane.router import Router
 
@@ -484,7 +487,7 @@ def profile(
 
 @_verb
 def plan(
-    source: Source,
+    source: Source | ProfileDocument,
     key: str | Sequence[str] = (),
     *,
     contract: GivenContract | None = None,
@@ -525,7 +528,8 @@ def plan(
 ) -> PlanDocument:
     """Which strategy and how many lanes; what a change would gain, move and break, before it is made.
 
-    The source is a saved profile, or whatever `profile` reads, by the same arguments (`key` to `conf`).
+    The source is a saved profile, what `profile` returned with `out`, or whatever that reads, by the same arguments
+    (`key` to `conf`).
     `contract` is today's, `lanes` a count or the lowest and the highest, `keep_order` the least order that readers
     need: per-key, or what today's contract keeps, where none is given. With `radius`, in metres, locations are matched
     and copies count. What the stream must carry: `growth` to `brokers`. The contract of the plan is `contract` of the
@@ -550,7 +554,7 @@ def plan(
         "service": service,
         "brokers": brokers,
     }
-    where, loaded = os.fspath(source), _maybe(contract)
+    where, loaded = _saved_or_path(source), _maybe(contract)
     asked = PlanRequest(
         loaded,
         (lanes, lanes) if isinstance(lanes, int) else lanes,
@@ -574,6 +578,19 @@ def plan(
     report.step("comparing strategies")
     found = make_plan(made, question_of(made, asked))
     return document_of(made, found, show_keys=show_keys, stored=saved_in(where))
+
+
+def _saved_or_path(source: Source | ProfileDocument) -> str:
+    """Where a profile that was made before is saved: its document has the heaviest keys only. Otherwise the source."""
+    from keylane.documents.profile import ProfileDocument
+    from keylane.errors import ArgumentError
+
+    if not isinstance(source, ProfileDocument):
+        return os.fspath(source)
+    if source.profile is None:
+        hint = "profile(..., out='payments.profile') saves it; or give plan the source itself"
+        raise ArgumentError.of("this profile was not saved", got=source.source, hint=hint)
+    return source.profile
 
 
 def _counting(given: Options, options: StreamOptions | None) -> Options:

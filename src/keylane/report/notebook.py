@@ -13,17 +13,21 @@ from keylane.documents.explain import ExplainedByClient, ExplainedByContract, Ex
 from keylane.documents.identify import IdentifyDocument, InitDocument
 from keylane.documents.match import MatchDocument
 from keylane.documents.model import Document
-from keylane.documents.plan import PlanDocument
+from keylane.documents.plan import AGAINST_TODAY, PlanDocument
 from keylane.documents.profile import ProfileDocument
 from keylane.documents.route import DryRunDocument, RouteDocument
 from keylane.documents.verify import VerifyDocument
 from keylane.errors import visible
-from keylane.numbers import count, percent, plural
+from keylane.numbers import count, plural, share
+from keylane.plan.document import fix_first
+from keylane.profile.document import heat_text, keys_verdict, writers_text
 from keylane.report import charts, svg_charts
 from keylane.report.html import Markup, join, tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from keylane.documents.plan import CandidateRow
 
 #: Rows of a table; the document has all of them.
 MOST: Final = 12
@@ -46,17 +50,37 @@ def _shown(document: object) -> Markup:
 @_shown.register
 def _(document: ProfileDocument) -> Markup:
     text = f"{plural(document.records, 'record')} of {plural(document.distinct_keys, 'key')}"
-    rows = [(one.key, count(one.records), percent(one.share)) for one in document.heavy]
-    hot = [tag("p", document.hot.verdict)] if document.hot else []
-    return join(_says(text), *hot, _chart(charts.key_ranks(document)), _table(("key", "records", "share"), rows))
+    rows = [(one.key, count(one.records), share(one.share)) for one in document.heavy]
+    writers = document.writers
+    mixed = [_says(f"Mixed writers: {writers_text(writers)}")] if writers and writers.verdict == "mixed" else []
+    verdict = heat_text(document, document.hot) if document.hot else keys_verdict(document)
+    shown = (_chart(charts.key_ranks(document)), _table(("key", "records", "share"), rows))
+    return join(*mixed, _says(text), _note(verdict), *shown)
 
 
 @_shown.register
 def _(document: PlanDocument) -> Markup:
-    allowed = [one for one in document.candidates if one.allowed]
-    rows = [(one.strategy, one.lanes, f"{one.max_over_mean:.2f}", one.order_scope) for one in allowed]
-    heads = ("strategy", "lanes", "fullest lane over the mean", "order kept")
-    return join(_says(document.verdict), _chart(charts.strategies(document)), _table(heads, rows))
+    listed = [one for one in document.candidates if one.allowed or one.rank == 1 or one.strategy == "today"]
+    rows = [_candidate(one) for one in sorted(listed, key=lambda one: (one.rank != 1, one.strategy != "today"))]
+    heads = ("strategy", "lanes", "fullest lane", "work", "score", "against today", "moved", "order kept")
+    first = fix_first(document)
+    notes = (document.verdict, document.basis.says, *([document.holding.says] if document.holding else ()))
+    return join(
+        *([_says(first)] if first else []),
+        _says(document.advice.headline),
+        *map(_note, notes),
+        _chart(charts.strategies(document)),
+        _table(heads, rows),
+    )
+
+
+def _candidate(one: CandidateRow) -> tuple[object, ...]:
+    """A candidate by the figures that decide, which compare across lane counts."""
+    lanes = f"{one.lanes} + {one.tier_lanes} of a tier" if one.tier_lanes else count(one.lanes)
+    against = AGAINST_TODAY.get(one.against_today or "", "-")
+    moved = "-" if one.moved_traffic is None else share(one.moved_traffic)
+    figures = (share(one.fullest_share), f"{one.work:.1f}", f"{one.score:.2f}")
+    return (one.strategy, lanes, *figures, against, moved, one.order_scope)
 
 
 @_shown.register
@@ -105,8 +129,20 @@ def _(document: VerifyDocument) -> Markup:
 @_shown.register
 def _(document: IdentifyDocument) -> Markup:
     text = f"{document.verdict}: {count(document.keyed_rows)} keyed rows on {document.lanes} lanes"
-    rows = [(one.partitioner or "unexplained", percent(one.share), one.encoding or "") for one in document.writers]
-    return join(_says(text), _table(("partitioner", "share", "encoding"), rows), *map(_note, document.notes))
+    rows = [(one.partitioner or "unexplained", share(one.share), one.encoding or "") for one in document.writers]
+    examples = [
+        (one.partitioner or "unexplained", example.key, example.lane, _dash(example.expected))
+        for one in document.writers
+        for example in one.examples
+    ]
+    fixes = [_note(f"{fix.client}: {fix.action}") for one in document.writers for fix in one.fixes]
+    return join(
+        _says(text),
+        _table(("partitioner", "share", "encoding"), rows),
+        _table(("partitioner", "key", "lane", "expected"), examples),
+        *fixes,
+        *map(_note, document.notes),
+    )
 
 
 @_shown.register

@@ -225,6 +225,21 @@ def test_progress_has_one_shape_and_what_it_raises_ends_the_verb(verb: str, data
         VERBS_ON_DATA[verb](enough)
 
 
+def test_what_profile_returned_is_planned_from_where_it_was_saved(data: Path) -> None:
+    saved = profile(data, "merchant", out="a.profile")
+    assert plan(saved, lanes=15) == plan("a.profile", lanes=15)
+    with pytest.raises(ArgumentError, match=r"out='payments\.profile'"):
+        plan(profile(data, "merchant"), lanes=15)
+    with pytest.raises(ArgumentError, match="a path or an address, what keylane"):
+        plan(3, lanes=15)  # type: ignore[arg-type]  # a type that is not taken
+
+
+def test_several_keys_are_explained_one_at_a_time() -> None:
+    with pytest.raises(ArgumentError, match="one key at a time"):
+        explain(["TT0124", "TT0125"], lanes=15)
+    assert explain("TT0124", lanes=15).lanes == 15
+
+
 def test_what_a_callback_raises_while_spark_works_is_raised_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keylane.api.progress.BEAT", 0.01)
     work = type("Work", (), {"starting": True, "tasks": 0})()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keylane import Router, check, dry_run, explain, identify, init, plan, profile
+from keylane import Router, check, dry_run, explain, identify, init, partitioner, plan, profile
 from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
 
 if TYPE_CHECKING:
@@ -95,8 +95,38 @@ def test_a_script_or_an_address_is_noticed() -> None:
 def test_what_is_shown_is_the_answer(documents: dict[str, Any]) -> None:
     assert "one-writer" in documents["identify"]._repr_html_()
     assert documents["plan"].verdict.split("`")[0].strip() in documents["plan"]._repr_html_()
+    assert documents["plan"].advice.headline in documents["plan"]._repr_html_()
+    assert documents["plan"].basis.says in documents["plan"]._repr_html_()
     assert "&lt;b&gt;" in documents["profile"]._repr_html_()
     assert "3 records in, 3 out" in documents["route"]._repr_html_()
     assert "would create: " in documents["dry run"]._repr_html_()
     assert "kafka-java, identified" in documents["init"]._repr_html_()
     assert "missing-field" in documents["explain unplaced"]._repr_html_()
+
+
+def test_a_plan_is_compared_by_what_compares_across_lane_counts(documents: dict[str, Any]) -> None:
+    """As on the terminal: today's contract is a row, and max/mean, which rises with the lanes, is no column."""
+    shown = documents["plan"]._repr_html_()
+    heads = re.findall(r"<th[^>]*>([^<]*)</th>", shown)
+    assert heads == ["strategy", "lanes", "fullest lane", "work", "score", "against today", "moved", "order kept"]
+    assert "over the mean" not in " ".join(heads)
+    first_cells = re.findall(r"<tr><td[^>]*>([^<]*)</td>", shown)
+    assert first_cells.count("today") == 1
+
+
+def test_two_writers_come_first_with_examples_and_the_setting(tmp_path: Path) -> None:
+    java, other = (partitioner(name) for name in ("kafka-java", "librdkafka-consistent-random"))
+    keys = [f"k-{number}" for number in range(3_000)]
+
+    def shown(every: int) -> tuple[str, str]:
+        lanes = [(other if n % every == 0 else java).lane(key.encode(), 12) for n, key in enumerate(keys)]
+        path = tmp_path / f"{every}.parquet"
+        pq.write_table(pa.table({"k": keys, "lane": lanes}), path)
+        return identify(path, key="k")._repr_html_(), profile(path, "k")._repr_html_()
+
+    found, counted = shown(5)
+    assert "partitioner=murmur2_random" in found
+    assert "expected" in found
+    assert counted.index("Mixed writers: ") < counted.index("3,000 records")
+    found, counted = shown(10_000)  # the twin: one record of another client is no second writer
+    assert ("murmur2_random</p>" in found, "Mixed writers: " in counted) == (False, False)

@@ -311,7 +311,9 @@ def _many(found: list[KeyAnswer]) -> Result:
         like = next((row.lane for row in document.placements if row.partitioner == getattr(document, "like", "")), None)
         lane = mine.lane if mine else like
         others = sorted({*_lanes(document)} - {lane}) if isinstance(document, ExplainedByClient) else []
-        rows.append({"key": document.key, "lane": lane, "agree": not others, "other_lanes": others or None})
+        stream = mine.stream if mine else None
+        row = {"key": document.key, "stream": stream, "lane": lane, "agree": not others, "other_lanes": others or None}
+        rows.append(row)
     disagree = sum(not row["agree"] for row in rows)
     verdict = f"The clients disagree on {count(disagree)} of {count(len(rows))} keys."
     if not disagree:
@@ -319,7 +321,9 @@ def _many(found: list[KeyAnswer]) -> Result:
     needs = sorted({name for asked in found for name in asked.needs})
     lines = [_needed(tuple(needs))] if needs else []
     every = ExplainedKeys(keys=[asked.document for asked in found])
-    section = Section(("key", "lane", "agree", "other_lanes"), rows, forms={"key": _key_cell})
+    # A lane of a tier is one of another stream: without that the number says little.
+    tiers = ("stream",) if len({row["stream"] for row in rows}) > 1 else ()
+    section = Section(("key", *tiers, "lane", "agree", "other_lanes"), rows, forms={"key": _key_cell})
     return Result(every, [section], lines, 2 if needs else 0, [verdict])
 
 
@@ -405,6 +409,8 @@ def _decision(mine: ContractPlacement, asked: KeyAnswer) -> list[str]:
         return [f"{mine.name}: no lane yet: {_needed(asked.needs)}", *steps]
     if mine.lane is None:
         why = mine.reason or "the key does not decide"
+        if mine.reason == "no-position":
+            return [f"{mine.name}: no lane yet: it goes by the record's position: --position N", *steps]
         return [f"{mine.name}: no lane (partition) in {mine.stream}: {why}", *steps]
     return [f"{mine.name}: lane (partition) {mine.lane} of {mine.stream}", *steps]
 

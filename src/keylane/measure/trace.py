@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.measure.identify import Identification, Writer
 
+#: Rows of a batch that are looked at for examples: all of them may be of one key.
+LOOKED_AT: Final = 1_000
 #: Examples of each writer.
 EXAMPLES: Final = 3
 #: Ends of a writer's rows that are kept: more than this many doubtful ones leave its beginning unknown.
@@ -97,6 +99,15 @@ class _WriterRows:
         self.low = np.partition(low, KEPT)[:KEPT] if len(low) > KEPT else low
         self.high = np.partition(high, len(high) - KEPT)[-KEPT:] if len(high) > KEPT else high
 
+    def show(self, rows: _KeyedRows, alone: NDArray[np.int64], expected: NDArray[np.int32]) -> None:
+        """Take examples of these rows, each of another key: a heavy one would be all of them."""
+        for at in alone[:LOOKED_AT] if len(self.examples) < EXAMPLES else ():
+            one = rows.example(int(at), int(expected[at]))
+            if all(one.key != other.key for other in self.examples):
+                self.examples.append(one)
+            if len(self.examples) == EXAMPLES:
+                return
+
     def trace(self, doubtful: int, ends: tuple[int, int]) -> Trace:
         first = last = None
         if doubtful < min(KEPT, len(self.low), max(1, self.records // 2)):
@@ -141,8 +152,8 @@ def trace(
             one.records += len(alone)
             timed = alone[rows.timed[alone]]
             one.add(rows.moments[timed])
-            for at in alone[: EXAMPLES - len(one.examples)] if number != found.leading else ():
-                one.examples.append(rows.example(int(at), int(predicted[found.leading][at])))
+            if number != found.leading:
+                one.show(rows, alone, predicted[found.leading])
         there = rows.moments[rows.timed]
         if len(there):
             ends = min(ends[0], int(there.min())), max(ends[1], int(there.max()))

@@ -336,6 +336,25 @@ def test_a_tier_is_named(run: Run, contract_file: ContractFile) -> None:
     assert (found["stream"], found["lane"]) == ("t.vip", partitioner("kafka-java").lane(b"vip", 4))
 
 
+def test_among_several_keys_a_tier_is_named_too(run: Run, contract_file: ContractFile) -> None:
+    """Lane 3 of another stream is not lane 3 of this one."""
+    tiered = contract_file(hot_keys=[{"keys": ["vip"], "tier": {"stream": "t.vip", "lanes": 4}}])
+    _, out, _ = run("explain", "vip", "other", "-c", tiered)
+    rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.startswith(("KEY", "vip", "other"))}
+    assert (rows["KEY"], rows["vip"]) == ("STREAM", "t.vip")
+    assert rows["other"] != "t.vip"
+    _, out, _ = run("explain", "more", "other", "-c", tiered)  # the twin: one stream needs no column
+    assert "STREAM" not in out
+
+
+def test_what_goes_by_position_says_that_it_needs_one(run: Run, contract_file: ContractFile) -> None:
+    sticky = contract_file(key={"fields": ["k"], "on_null": "sticky"})
+    _, out, _ = run("explain", "--null", "-c", sticky)
+    assert out.splitlines()[0] == "test: no lane yet: it goes by the record's position: --position N"
+    _, out, _ = run("explain", "--null", "-c", sticky, "--position", 300)
+    assert out.startswith("test: lane (partition) ")
+
+
 def test_live_lanes_must_be_told(run: Run, contract_file: ContractFile) -> None:
     live = contract_file(lanes="live")
     code, out, err = run("explain", "TT0124", "-c", live)

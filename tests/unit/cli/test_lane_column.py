@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from keylane import partitioner
@@ -102,3 +104,15 @@ def test_a_usual_column_that_not_every_row_fills_does_not_end_a_profile(run: Run
     code, out, err = run("profile", "pay.csv", "--key", "k", "--lane", "lane")
     assert (code, out) == (1, "")
     assert "column 'lane' holds no lane" in err
+
+
+@pytest.mark.parametrize(("text", "code"), [("TESCO 4203", 1), ("1.5", 1), ("-1", 1), ("7", 0)])
+def test_a_lane_column_that_was_named_and_holds_no_lanes_is_refused_with_what_it_holds(
+    run: Run, tmp_path: Path, text: str, code: int
+) -> None:
+    """It was an error of Arrow, which called itself a bug."""
+    pq.write_table(pa.table({"k": ["a", "b"], "at": ["3", text]}), tmp_path / "pay.parquet")
+    found, _, err = run("profile", "pay.parquet", "--key", "k", "--lane", "at")
+    assert found == code, err
+    assert ("column 'at' holds no lane" in err and text in err) == bool(code)
+    assert "bug" not in err

@@ -39,6 +39,17 @@ def test_a_second_writer_is_there_since_its_first_record() -> None:
     assert len(crc.examples) == 3
 
 
+def test_examples_are_of_three_keys_where_one_is_heavy() -> None:
+    """Every other record of the second writer is of one key, and the first ones all are."""
+    heavy = next(key for key in KEYS if lane(CRC, key) != lane(JAVA, key))
+    keys = [heavy if n >= 1_200 and (n < 1_500 or n % 2) else key for n, key in enumerate(KEYS)]
+    lanes = [lane(CRC if n >= 1_200 else JAVA, key) for n, key in enumerate(keys)]
+    whole = pa.record_batch({"key": pa.array(keys), "lane": pa.array(lanes, pa.int32())})
+    found = identify([whole], 12)
+    examples = [one.key for one in trace([whole], found)[1].examples]
+    assert (examples[0], len(set(examples))) == (heavy, 3)
+
+
 def test_times_come_before_rows_and_a_record_without_one_says_nothing() -> None:
     micros = np.arange(2_000)[::-1] * 1_000_000 + 1_763_000_000_000_000
     times = pa.array([None if n % 2 else int(at) for n, at in enumerate(micros)], pa.timestamp("us", "UTC"))

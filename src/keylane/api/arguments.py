@@ -105,3 +105,20 @@ def check_type(verb: str, name: str, value: Any, annotation: str) -> None:
     allowed = ", ".join(word.name for word in known)
     got = f"{type(value).__name__} {value!r}"
     raise ArgumentError(f"{name} of {verb} is of a wrong type: got {got[:80]}; allowed: {allowed}")
+
+
+def check_one_key(key: Any) -> None:
+    """Refuse several keys where one is taken, with what takes several."""
+    if isinstance(key, list | tuple | set):
+        hint = "[explain(key, ...) for key in keys]; for lanes alone, Router(contract).lanes_of_keys(keys)"
+        raise ArgumentError.of("one key at a time", got=type(key).__name__, allowed="a key, or a record", hint=hint)
+
+
+def saved_or_path(source: Any) -> str:
+    """Where a profile that was made before is saved: its document has the heaviest keys only. Otherwise the source."""
+    if not _is_profile(source):
+        return os.fspath(source)
+    if source.profile is None:
+        hint = "profile(..., out='payments.profile') saves it; or give plan the source itself"
+        raise ArgumentError.of("this profile was not saved", got=source.source, hint=hint)
+    return str(source.profile)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from keylane.api.arguments import ArrowStream
+    from keylane.api.arguments import check_arguments, check_one_key, saved_or_path
     from keylane.api.progress import OnProgress
     from keylane.contract.answers import OrderScope
     from keylane.contract.given import GivenContract
@@ -84,14 +84,12 @@ def explain(
     address with the shards of a contract of live lanes.
     """
     from keylane.contract.names import ENCODINGS, PARTITIONERS
-    from keylane.errors import ArgumentError, UnplacedError, UsageError
+    from keylane.errors import UnplacedError, UsageError
     from keylane.pipelines.explain import by_client, explained_by
 
     _check_choice("encoding", encoding, ENCODINGS)
     _check_choice("like", like, PARTITIONERS)
-    if isinstance(key, list | tuple | set):
-        hint = "[explain(key, ...) for key in keys]; for lanes alone, Router(contract).lanes_of_keys(keys)"
-        raise ArgumentError.of("one key at a time", got=type(key).__name__, allowed="a key, or a record", hint=hint)
+    check_one_key(key)
     if contract is not None:
         from keylane.router import Router
 
@@ -554,7 +552,7 @@ def plan(
         "service": service,
         "brokers": brokers,
     }
-    where, loaded = _saved_or_path(source), _maybe(contract)
+    where, loaded = saved_or_path(source), _maybe(contract)
     asked = PlanRequest(
         loaded,
         (lanes, lanes) if isinstance(lanes, int) else lanes,
@@ -578,19 +576,6 @@ def plan(
     report.step("comparing strategies")
     found = make_plan(made, question_of(made, asked))
     return document_of(made, found, show_keys=show_keys, stored=saved_in(where))
-
-
-def _saved_or_path(source: Source | ProfileDocument) -> str:
-    """Where a profile that was made before is saved: its document has the heaviest keys only. Otherwise the source."""
-    from keylane.documents.profile import ProfileDocument
-    from keylane.errors import ArgumentError
-
-    if not isinstance(source, ProfileDocument):
-        return os.fspath(source)
-    if source.profile is None:
-        hint = "profile(..., out='payments.profile') saves it; or give plan the source itself"
-        raise ArgumentError.of("this profile was not saved", got=source.source, hint=hint)
-    return source.profile
 
 
 def _counting(given: Options, options: StreamOptions | None) -> Options:

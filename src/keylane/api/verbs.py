@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, get_args
 
+from keylane.api.arguments import check_arguments, check_one_key, saved_or_path
 from keylane.api.progress import Reporter
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from keylane.api.arguments import check_arguments, check_one_key, saved_or_path
+    from keylane.api.arguments import ArrowStream
     from keylane.api.progress import OnProgress
     from keylane.contract.answers import OrderScope
     from keylane.contract.given import GivenContract
@@ -58,8 +59,6 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> T:
-        from keylane.api.arguments import check_arguments
-
         check_arguments(function, given, named)
         return function(*given, **named)
 
@@ -526,8 +525,7 @@ def plan(
 ) -> PlanDocument:
     """Which strategy and how many lanes; what a change would gain, move and break, before it is made.
 
-    The source is a saved profile, what `profile` returned with `out`, or whatever that reads, by the same arguments
-    (`key` to `conf`).
+    The source is a saved profile, or whatever `profile` reads, by the same arguments (`key` to `conf`).
     `contract` is today's, `lanes` a count or the lowest and the highest, `keep_order` the least order that readers
     need: per-key, or what today's contract keeps, where none is given. With `radius`, in metres, locations are matched
     and copies count. What the stream must carry: `growth` to `brokers`. The contract of the plan is `contract` of the

@@ -37,6 +37,7 @@ QUESTIONS = (
     "promise",
     "geo_balance",
     "match",
+    "aggregate",
     "geo_recall",
 )
 RESULTS = Path(__file__).parent / "results"

@@ -456,6 +456,7 @@ ORDER: Final = (
         "groups",
         "matching",
         "migration",
+        "aggregation",
     ),
     *("history", "documents", "profile", "measure", "plan", "brokers", "testing", "spark", "systems", "pipelines"),
     *("report", "cli", "api"),

@@ -16,6 +16,7 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
     groups                who reads which lane: members, assignors, coordinator, leases
     matching              which drivers are near which riders, exactly
     migration             another contract or lane count for a stream: what moves, and which lane waits for which
+    aggregation           standing queries: what is allowed, which lane a window is in, whether results are in order
     history               the history checker: the rules that `verify` judges by
     documents             what commands print with `-o json`, as models; the JSON Schemas come from them
     measure               what data shows: its writers, conformance, co-partitioning, balance, hot lanes
@@ -51,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 from keylane.moved import Moved
 
 if TYPE_CHECKING:
+    from keylane.api.aggregate import add_queries, aggregate
     from keylane.api.assign import assign
     from keylane.api.migrate import migrate_plan
     from keylane.api.progress import Progress
@@ -83,6 +85,8 @@ __all__ = [
     "Router",
     "StreamOptions",
     "__version__",
+    "add_queries",
+    "aggregate",
     "answers",
     "assign",
     "check",
@@ -118,6 +122,8 @@ _HOME = {
     "Router": "router",
     "StreamOptions": "systems.endpoint",
     "answers": "contract.answers",
+    "add_queries": "api.aggregate",
+    "aggregate": "api.aggregate",
     "assign": "api.assign",
     "evolve": "contract.evolve",
     "check": "api.verbs",

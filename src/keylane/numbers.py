@@ -28,10 +28,14 @@ def count(number: float) -> str:
 def plural(number: int, what: str) -> str:
     """So many of a thing: 1 record, 2 records, 3 batches.
 
-    >>> [plural(1, "record"), plural(1_500, "record"), plural(0, "batch"), plural(2, "key")]
-    ['1 record', '1,500 records', '0 batches', '2 keys']
+    >>> [plural(1, "record"), plural(1_500, "record"), plural(0, "batch"), plural(2, "key"), plural(2, "query")]
+    ['1 record', '1,500 records', '0 batches', '2 keys', '2 queries']
     """
-    return f"1 {what}" if number == 1 else f"{count(number)} {what}{'es' if what.endswith(('s', 'x', 'ch')) else 's'}"
+    if number == 1:
+        return f"1 {what}"
+    if what.endswith("ry"):
+        return f"{count(number)} {what[:-1]}ies"
+    return f"{count(number)} {what}{'es' if what.endswith(('s', 'x', 'ch')) else 's'}"
 
 
 def agree(number: int, one: str, several: str) -> str:

@@ -26,6 +26,7 @@ FLOORS: list[tuple[str, ...]] = [
     ("router", "batch_router"),
     ("matching",),
     ("migration",),
+    ("aggregation",),
     ("history",),
     ("documents",),
     ("measure",),
@@ -47,6 +48,7 @@ DOORS = ("", "__main__")
 ARRAYS = {"numpy", "pyarrow"}
 SDKS = {"kazoo", "confluent_kafka", "fastavro", "kafka", "aiokafka", "boto3", "botocore", "google"}
 LIBRARIES: dict[str, set[str]] = {
+    "aggregation": {"sqlglot"},
     "contract": {"pydantic", "pydantic_core", "yaml"},
     "documents": {"pydantic", "pydantic_core"},
     "keys": ARRAYS,
@@ -72,7 +74,19 @@ LIBRARIES: dict[str, set[str]] = {
 #: Libraries a room may speak of in its types and must not load.
 TYPES_ONLY: dict[str, set[str]] = {"router": ARRAYS, "systems": {"pyspark"}, "api": ARRAYS | {"pyspark"}}
 
-PURE = {"geo", "matching", "contract", "keys", "hashing", "placement", "router", "batch_router", "profile", "plan"} | {
+PURE = {
+    "aggregation",
+    "geo",
+    "matching",
+    "contract",
+    "keys",
+    "hashing",
+    "placement",
+    "router",
+    "batch_router",
+    "profile",
+    "plan",
+} | {
     "brokers",
     "documents",
     "groups",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
+from keylane import add_queries
 from keylane.keyspace.layout import layout_to_json, new_layout
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ CALLS = {
         first="shards plan --layout {stream} --to {f}/wanted.json --out {out}/p.json",
     ),
     "migrate plan": Call("migrate plan {f}/c.yaml {f}/c.yaml"),
+    "aggregate queries": Call("aggregate queries add {f}/queries.json --queries {out}/q.sqlite"),
+    "aggregate": Call("aggregate --from {f}/day --to {out}/results --queries {f}/q.sqlite", spark=True),
     "shards plan": Call("shards plan --layout {f}/layout.json --cap 60 --report {out}/p.html", codes=(3,)),
     "assign": Call("assign --lanes 12,12 --members A,B,C --rolling --report {out}/p.html"),
     "doctor": Call("doctor", codes=(0, 1)),
@@ -132,6 +135,9 @@ def files(folder: Path) -> None:
     }
     ends = [(0, 2**127 - 1, 90), (2**127, 2**128 - 1, 10)]
     shards = [{"id": f"s{n}", "start": str(one[0]), "end": str(one[1]), "load": one[2]} for n, one in enumerate(ends)]
+    query = {"id": "q", "filter": "k = 'k1'", "aggregates": {"n": "count(*)"}, "window": "1 minute", "time": "v"}
+    (folder / "queries.json").write_text(json.dumps(query))
+    add_queries(folder / "q.sqlite", query)
     (folder / "layout.json").write_text(json.dumps({"shards": shards}))
     (folder / "wanted.json").write_text(json.dumps(layout_to_json(new_layout(3))))
     accounts = "".join(f"a{n},{n * n % 977 + 1}\n" for n in range(20_000))

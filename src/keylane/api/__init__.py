@@ -1,6 +1,7 @@
 """The verbs as functions: `keylane.profile`, `plan`, `check`, `verify`, `route` and the others.
 
     verbs      each verb: arguments as callers have them -> the document that the command prints
+    aggregate  standing queries: registered, and run over a source
     assign     who reads which lane
     shards     splits and merges: planned, and carried out
     migrate    a change of contract: planned

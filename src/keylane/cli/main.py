@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = (
     *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "shards", "assign"),
-    *("migrate", "route", "compact", "verify", "match", "demo", "doctor", "dev", "completion", "help"),
+    *("migrate", "route", "compact", "verify", "match", "aggregate", "demo", "doctor", "dev", "completion", "help"),
 )
 #: The commands within commands that take what is configured; a shell reads what `dev kafka env` prints, as it is.
 INNER: Final[dict[str, dict[str, Any]]] = {
@@ -37,6 +37,11 @@ INNER: Final[dict[str, dict[str, Any]]] = {
         "apply": {},
     },
     "migrate": {"plan": {}},
+    "aggregate": {
+        "queries": {"add": {}, "list": {}, "pause": {}, "resume": {}, "remove": {}},
+        "verify": {},
+        "explain": {},
+    },
     "demo": {"fence": {}, "lesson": {}, "shards": {}},
     "dev": {"jars": {}, "kafka": {"up": {}, "down": {}, "status": {}, "load": {}}},
 }

@@ -12,6 +12,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
+from keylane.documents.aggregate import (
+    AggregateDocument,
+    AggregateExplainDocument,
+    AggregateVerifyDocument,
+    QueriesDocument,
+)
 from keylane.documents.apply import ApplyDocument, SavedPlan
 from keylane.documents.assign import AssignDocument
 from keylane.documents.brokers import BrokersDocument, BrokersStatusDocument
@@ -57,6 +63,10 @@ class ErrorDocument(Document):
 HERE: Final = Path(__file__).parent.parent / "schemas"
 #: The name of the file, and the document that it describes.
 DOCUMENTS: Final[dict[str, Any]] = {
+    "aggregate": AggregateDocument,
+    "aggregate-explain": AggregateExplainDocument,
+    "aggregate-queries": QueriesDocument,
+    "aggregate-verify": AggregateVerifyDocument,
     "apply": ApplyDocument,
     "assign": AssignDocument,
     "brokers": BrokersDocument,

@@ -19,6 +19,7 @@
     geo_table  a lane table from the locations of a source
     watermark  how far time has advanced in the sources of a run
     match      drivers near riders, as a batch or following two streams
+    aggregate  standing queries over a stream: windows aggregated and delivered in order
     demo       a seeded day routed under several contracts, and its figures; `demo lesson`
 
 The rules that they carry out are in the pure packages above; systems are opened by `keylane.systems.endpoint`.

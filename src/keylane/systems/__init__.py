@@ -20,6 +20,7 @@
     leases      who holds which instance id: in one SQLite file, or in ZooKeeper
     sqlite_transaction  one transaction of a SQLite file that several processes write
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
+    query_registry  standing queries and which of them run, in one SQLite file
     atomic      atomic writes, locks, and which process a pid is
     broker      a real Kafka on this machine, for development and tests
     jars        pinned Java archives, and how they are fetched

@@ -49,7 +49,12 @@ BEGINNING: Final = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class MatchHead:
+class RunHead:
+    """What every run of a pipeline with this state has to agree with; each pipeline adds its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchHead(RunHead):
     """What every run of a match has to agree with."""
 
     drivers: str
@@ -136,15 +141,17 @@ class MatchState:
     lock: Lock
     #: Spark's checkpoint of the match, where that is not in this folder.
     elsewhere: Path | RemoteFolder | None = None
+    #: What errors call it, and the file of its metadata: a match, or another pipeline with state of this form.
+    work: str = "match"
 
     @property
     def has_begun(self) -> bool:
         """Whether Spark was ever started with this state."""
-        return "slots" in read_sealed(self.path / "match.json")
+        return "slots" in read_sealed(self.path / f"{self.work}.json")
 
     def settled(self, name: str, new: Callable[[], Any]) -> Any:
         """What was decided when the match first ran, as how many slots its state has; `new` where that is now."""
-        known = self.path / "match.json"
+        known = self.path / f"{self.work}.json"
         found = read_sealed(known)
         if name not in found:
             found[name] = new()
@@ -159,7 +166,7 @@ class MatchState:
                 "the state was moved, and has the records of files by their paths",
                 got=str(self.path),
                 allowed=first,
-                hint="move it back, or start a new match with another --to and --state",
+                hint=f"move it back, or start a new {self.work} with another --to and --state",
             )
 
     @property
@@ -205,7 +212,7 @@ class MatchState:
                 f"the state is older than the target: {self.path}",
                 got=f"batch {last.batch} is its last" if last.batch >= 0 else "it has no batch",
                 allowed=f"batch {numbers[newest]}, of {newest}",
-                hint="restore the newest state, or start a new match with another --to and --state",
+                hint=f"restore the newest state, or start a new {self.work} with another --to and --state",
             )
 
     def begin(self, batch: int) -> tuple[str, Path]:
@@ -255,28 +262,28 @@ class MatchState:
 
 
 @contextmanager
-def open_state(path: Path, head: MatchHead) -> Iterator[MatchState]:
-    """The state of this match, created when it does not exist: locked, and of the same sources, lanes and radius."""
+def open_state(path: Path, head: RunHead, work: str = "match") -> Iterator[MatchState]:
+    """The state of this match, created when it does not exist: locked, and with the same head; or of other work."""
     for folder in ("batches", "staging", "blocks"):
         (path / folder).mkdir(parents=True, exist_ok=True)
     with locked(path / "lock") as lock:
-        known = path / "match.json"
+        known = path / f"{work}.json"
         if not known.exists():
             if any((path / "batches").iterdir()) or (path / "checkpoint").exists():
                 raise _damaged(known, "it is missing")
             write_sealed(known, {"format": FORMAT, **asdict(head)})
         plain = _object(known)
         if _SEAL not in plain and plain.get("format", 1) in range(1, FORMAT):
-            hint = "end it with that keylane, or start a new match with another --to and --state"
-            what = f"{path} is the state of a match of an older keylane"
+            hint = f"end it with that keylane, or start a new {work} with another --to and --state"
+            what = f"{path} is the state of a {work} of an older keylane"
             raise TargetError.of(what, got=f"format {plain.get('format', 1)}", allowed=f"format {FORMAT}", hint=hint)
         found = read_sealed(known)
         other = [name for name, value in asdict(head).items() if found.get(name) != value]
         if other:
             got = "; ".join(f"{name}: {found.get(name)!r}, now {asdict(head)[name]!r}" for name in other)
-            hint = "continue with the same options, or start a new match with another --to and --state"
-            raise TargetError.of(f"{path} is the state of another match", got=got, hint=hint)
-        yield MatchState(path, lock)
+            hint = f"continue with the same options, or start a new {work} with another --to and --state"
+            raise TargetError.of(f"{path} is the state of another {work}", got=got, hint=hint)
+        yield MatchState(path, lock, work=work)
 
 
 _SEAL: Final = "seal"

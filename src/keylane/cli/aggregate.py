@@ -1,0 +1,225 @@
+"""`keylane aggregate`: standing queries over a stream of events, their windows aggregated and delivered in order.
+
+The command itself runs the pipeline; `aggregate queries` changes the registry (`aggregate_queries`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from keylane.cli.aggregate_queries import queries
+from keylane.cli.options import csv_options, grouped, settings_from, spark_options
+from keylane.cli.output import Result, Section, output_option
+from keylane.cli.terminal import note
+from keylane.numbers import agree, count, duration, plural, share, times
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keylane.documents.aggregate import AggregateDocument
+    from keylane.pipelines.aggregate.options import AggregateOptions
+
+#: Queries that a table shows; all of them are in the other formats.
+SHOWN: Final = 40
+COLUMNS: Final = ("query_id", "events", "windows", "dropped", "corrected", "errors", "error")
+_options: Final = grouped(
+    click.option("--from", "source", metavar="SRC", help="Events: a file or folder of Parquet, JSON lines or CSV."),
+    click.option("--to", "target", metavar="DST", help="A new folder, or the one of an aggregation that goes on."),
+    click.option("--queries", "registry", metavar="REGISTRY", help="The registry of queries, one SQLite file."),
+    click.option("--follow", "-F", is_flag=True, help="Follow the source until stopped; otherwise end with it."),
+    click.option(
+        "--by",
+        type=click.Choice(["query", "query-window"]),
+        default="query-window",
+        show_default=True,
+        help="How windows are divided over lanes (partitions).",
+    ),
+    click.option("--lanes", "-n", type=click.IntRange(min=1), help="Lanes of the state; default: one per core."),
+    click.option("--no-partial", is_flag=True, help="Send each matched event on its own, for comparison."),
+    click.option(
+        "--time-unit",
+        "unit",
+        type=click.Choice(["s", "ms", "us"]),
+        default="ms",
+        show_default=True,
+        help="Unit of times that are numbers.",
+    ),
+    click.option(
+        "--ahead",
+        type=float,
+        default=86_400.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Events further in the future are dead letters.",
+    ),
+    click.option("--state", type=click.Path(), help="Where the state is kept; default: DST/_state."),
+    click.option("--every", default="1 second", show_default=True, metavar="TIME", help="How often --follow polls."),
+    click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in a batch."),
+    spark_options,
+    csv_options,
+)
+
+
+@click.group(
+    invoke_without_command=True, short_help="Standing queries over a stream: windows aggregated, delivered in order."
+)
+@_options
+@output_option
+@click.pass_context
+def aggregate(
+    context: click.Context,
+    /,
+    source: str | None,
+    target: str | None,
+    registry: str | None,
+    follow: bool,
+    output: str,
+    **options: Any,
+) -> tuple[Result, str] | None:
+    """Aggregate the events that match standing queries by window, and deliver each query's windows in order.
+
+    \b
+    keylane aggregate queries add queries.json --queries queries.sqlite
+    keylane aggregate --from events/ --to results/ --queries queries.sqlite
+    keylane aggregate --from events/ --to results/ --queries queries.sqlite --follow
+
+    A result has query_id, window_start, window_end, the fields of group_by, the aggregates by their names, and
+    sequence: 0, 1, 2 … within a query, in window order. Results are equal to those of a plain computation over all
+    events that are not late. DST gets results/, corrections/, _dead/ and _metrics/.
+    Exit codes: 0 done, 1 failed, 2 usage or invalid query, 130 interrupted.
+    """
+    if context.invoked_subcommand is not None:
+        return None
+    missing = [name for name, value in (("--from", source), ("--to", target), ("--queries", registry)) if not value]
+    if missing or source is None or target is None or registry is None:
+        raise click.UsageError(f"an aggregation needs {', '.join(missing)}; hint: keylane aggregate --help", context)
+    given = _given(options)
+    from functools import partial
+
+    from keylane.cli.progress import RouteProgress
+    from keylane.cli.route import Stopping, listen
+
+    stopping, progress = Stopping("aggregate"), RouteProgress(source, "aggregate", follow=follow)
+
+    from keylane.pipelines.aggregate.run import aggregate as run
+
+    try:
+        document = run(
+            source,
+            target,
+            registry,
+            given,
+            follow=follow,
+            stop_asked=stopping.asked,
+            ready=partial(listen, stopping, progress),
+            tell=lambda metrics: progress.reached(metrics["total"]["records"]),
+            say=lambda text: note(f"aggregate: {text}"),
+        )
+    finally:
+        stopping.restore()
+        progress.clear()
+    return as_result(document, follow=follow), output
+
+
+def _given(options: dict[str, Any]) -> AggregateOptions:
+    from keylane.pipelines.aggregate.options import AggregateOptions
+    from keylane.systems.endpoint import StreamOptions
+
+    return AggregateOptions(
+        unit=options["unit"],
+        ahead=options["ahead"],
+        by=options["by"],
+        lanes=options["lanes"],
+        partial=not options["no_partial"],
+        state=options["state"],
+        every=options["every"],
+        max_files=options["max_files"],
+        master=options["master"],
+        conf=settings_from(options["settings"]),
+        stream=StreamOptions(kind=options["kind"], csv_null=tuple(options["csv_null"]), delimiter=options["delimiter"]),
+    )
+
+
+def as_result(document: AggregateDocument, *, follow: bool) -> Result:
+    """What came of it in all, then by query: those with problems first, then the largest."""
+    from keylane.cli.interrupts import INTERRUPTED
+
+    ordered = sorted(document.queries, key=lambda one: (not (one.errors or one.unfit), -one.events, one.query_id))
+    rows = [one.model_dump() for one in ordered[:SHOWN]]
+    code = INTERRUPTED if document.stopped and not follow else 0
+    return Result(document, [Section(COLUMNS, rows)], list(_lines(document)), code, answer=list(_answer(document)))
+
+
+def _answer(document: AggregateDocument) -> Iterator[str]:
+    yield (
+        f"{count(document.windows)} results of {plural(len(document.queries), 'query')}: "
+        f"{count(document.matched)} of {count(document.records)} events match, {count(document.pairs)} times in all; "
+        f"{plural(document.batches, 'batch')}, {duration(document.seconds)}"
+    )
+    if document.late:
+        yield f"  {count(document.late)} events were late; {count(document.corrections)} corrections were delivered"
+    if document.dead:
+        yield f"  dead letters: {count(document.dead)}, in {document.target}/_dead"
+
+
+def _lines(document: AggregateDocument) -> Iterator[str]:
+    if len(document.queries) > SHOWN:
+        yield f"{count(len(document.queries) - SHOWN)} more queries: -o json has all of them"
+    unfit = [one.query_id for one in document.queries if one.unfit]
+    if unfit:
+        do = agree(len(unfit), "does", "do")
+        yield f"{plural(len(unfit), 'query')} {do} not fit the events, and so match none: {', '.join(unfit[:5])}"
+
+
+@aggregate.command(short_help="Whether results are in order, none missing, none twice.")
+@click.argument("target", metavar="DST")
+@click.option("--state", type=click.Path(), help="The state of the aggregation; default: DST/_state.")
+@output_option
+def verify(target: str, state: str | None, output: str) -> tuple[Result, str]:
+    """Check the results of an aggregation: windows of a query in order, none missing, none twice.
+
+    Exit codes: 0 all right, 1 something is wrong.
+    """
+    from keylane.pipelines.aggregate.verify import verify_results
+
+    document = verify_results(target, state)
+    answer = f"{count(document.results)} results of {plural(document.queries, 'query')}: "
+    found = {"missing": document.missing, "twice": document.twice, "out of order": document.out_of_order}
+    wrong = [
+        f"{count(number)} {what}" for what, number in {**found, "otherwise wrong": document.other}.items() if number
+    ]
+    answer += ", ".join(wrong) if wrong else "every query's windows are in order, none missing, none twice"
+    lines = list(document.problems)
+    if not document.compared_with_state:
+        lines.append("without the state, results that are missing after the last one are not noticed")
+    return Result(document, [], lines, int(not document.is_right), answer=[answer]), output
+
+
+@aggregate.command(short_help="The load of lanes by query, by query and window, and with partial sums.")
+@click.argument("target", metavar="DST")
+@click.option("--lanes", "-n", type=click.IntRange(1, 100_000), default=64, show_default=True, help="How many lanes.")
+@output_option
+def explain(target: str, lanes: int, output: str) -> tuple[Result, str]:
+    """Show what each lane would receive of the events that an aggregation has delivered, under three divisions.
+
+    \b
+    query                  hash of the query's id
+    query-window           one lane further with each window of the query
+    query-window-partial   the same, and each task sends one partial aggregate of a window
+    """
+    from keylane.pipelines.aggregate.explain import explain_load
+
+    document = explain_load(target, lanes)
+    rows = [{**one.model_dump(), "fullest": max(one.loads)} for one in document.divisions]
+    divisions = Section(("division", "received", "fullest", "max_of_mean"), rows, forms={"max_of_mean": times})
+    hottest = Section(
+        ("query_id", "events", "share"), [one.model_dump() for one in document.hottest], forms={"share": share}
+    )
+    hot = f"{count(document.queries_with_90_percent)} of {plural(document.queries, 'query')}"
+    answer = [f"{hot} have 90 % of {count(document.events)} matched events, in {count(document.windows)} windows"]
+    return Result(document, [divisions, hottest], [document.advice], answer=answer), output
+
+
+aggregate.add_command(queries)

@@ -1,0 +1,186 @@
+"""A batch of a source as a frame of events: in the columns that `MatchRules.java` names, then those that queries read.
+
+    partition int | offset bigint | a line that could not be read string | a time for each time field bigint | columns
+
+Only columns that a query reads are read. Columns of JSON and CSV get their types from the first batch that has
+them and keep them, but for whole numbers, which become doubles when one with a point comes: what does not fit is a dead
+letter. A column that no event has is null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from keylane.errors import DataError
+from keylane.pipelines.aggregate.options import UNITS
+from keylane.spark.read_parquet import address, read_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from keylane.aggregation.query import Query
+    from keylane.pipelines.aggregate.options import AggregateOptions
+    from keylane.spark.read_parquet import SourceFile
+
+MALFORMED: Final = "keylane_malformed"
+#: The first columns of a frame of events.
+_OWN: Final = ("keylane_partition", "keylane_offset", MALFORMED)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Events of a batch, the time fields that they have, and the types of columns that are known by now."""
+
+    frame: DataFrame
+    times: tuple[str, ...]
+    known: StructType
+    #: Columns that queries read and no event has.
+    absent: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class EventReader:
+    """Reads the columns that queries need. `known` are the columns of JSON and CSV with their types, so far."""
+
+    spark: SparkSession
+    options: AggregateOptions
+    known: StructType = field(default_factory=StructType)
+
+    def of_files(self, files: Sequence[SourceFile], kind: str, folder: Path, queries: Sequence[Query]) -> Events:
+        """The events of files."""
+        names = needed(queries)
+        if kind == "parquet":
+            raw = self._parquet(files, folder)
+        elif kind == "json":
+            self._learn(names, self.spark.read.json([address(file) for file in files]).schema)
+            raw = self._typed(names).json([address(file) for file in files])
+        else:
+            raw = self._csv(files, names)
+        malformed = F.lit(None).cast("string") if kind == "parquet" else F.col(MALFORMED)
+        return self._events(raw, queries, malformed)
+
+    def _events(self, raw: DataFrame, queries: Sequence[Query], malformed: Column) -> Events:
+        there = raw.schema
+        times = [name for name in dict.fromkeys(query.time for query in queries) if _type_of(there, name) is not None]
+        names = [name for name in needed(queries) if name not in _OWN]
+        absent = tuple(name for name in names if name not in there.names)
+        columns = [_column(name) if name in there.names else F.lit(None).cast("string").alias(name) for name in names]
+        frame = raw.select(
+            F.lit(0).alias(_OWN[0]),
+            F.lit(None).cast("bigint").alias(_OWN[1]),
+            malformed.alias(_OWN[2]),
+            *(self._time(there, name).alias(f"keylane_time_{number}") for number, name in enumerate(times)),
+            *columns,
+        )
+        return Events(frame, tuple(times), self.known, absent)
+
+    def _time(self, there: StructType, name: str) -> Column:
+        """A time field in microseconds; null where it is none."""
+        kind, column, tick = _type_of(there, name), _path(name), UNITS[self.options.unit]
+        if isinstance(kind, TimestampType | TimestampNTZType | DateType):
+            return F.unix_micros(column.cast("timestamp"))
+        if isinstance(kind, IntegralType):
+            return F.try_multiply(column.cast("bigint"), F.lit(tick).cast("bigint"))
+        if isinstance(kind, DoubleType | FloatType | DecimalType):
+            return (column.cast("double") * F.lit(float(tick))).try_cast("bigint")
+        if isinstance(kind, StringType):
+            number = F.try_multiply(column.try_cast("bigint"), F.lit(tick).cast("bigint"))
+            return F.coalesce(number, F.unix_micros(column.try_cast("timestamp")))
+        raise DataError.of(f"the time field {name} is of a type that is no time", got=kind and kind.simpleString())
+
+    # Columns of files.
+
+    def _parquet(self, files: Sequence[SourceFile], folder: Path) -> DataFrame:
+        footers = [pq.read_schema(file.path) for file in files]
+        if any(_has_nanoseconds(footer) for footer in footers):
+            return read_parquet(self.spark, files, None, 0, {}).frame
+        alike = all(footer.equals(footers[0]) for footer in footers)
+        base = folder if folder.is_dir() else folder.parent
+        reader = self.spark.read.option("mergeSchema", value=not alike).option("basePath", f"file://{base}")
+        return reader.parquet(*(address(file) for file in files))
+
+    def _typed(self, names: Sequence[str]) -> Any:
+        found = [one for one in self.known.fields if one.name in names]
+        # Spark reads no lines for the sake of those alone that it cannot read.
+        own = found or [StructField(names[0], StringType())]
+        shape = StructType([*own, StructField(MALFORMED, StringType())])
+        return self.spark.read.schema(shape).option("columnNameOfCorruptRecord", MALFORMED)
+
+    def _csv(self, files: Sequence[SourceFile], names: Sequence[str]) -> DataFrame:
+        """Files whose header lines are alike are read together: Spark gives names to cells by their number."""
+        sign, nulls = self.options.stream.delimiter, self.options.stream.csv_null
+        how = {"header": "true", "sep": sign, "nullValue": nulls[0] if nulls else ""}
+        paths = [address(file) for file in files]
+        self._learn(names, self.spark.read.options(**how, inferSchema="true").csv(paths).schema)
+        by_header: dict[tuple[str, ...], list[str]] = {}
+        for path in paths:
+            header = tuple(self.spark.read.options(**how).csv(path).columns)
+            by_header.setdefault(header, []).append(path)
+        frames = []
+        for header, alike in by_header.items():
+            kinds = {one.name: one.dataType for one in self.known.fields}
+            shape = StructType([StructField(name, kinds.get(name, StringType())) for name in header])
+            shape = StructType([*shape.fields, StructField(MALFORMED, StringType())])
+            reader = self.spark.read.schema(shape).options(**how, columnNameOfCorruptRecord=MALFORMED)
+            frames.append(reader.csv(alike))
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionByName(frame, allowMissingColumns=True)
+        return whole
+
+    def _learn(self, names: Sequence[str], found: StructType) -> None:
+        """Give types to columns that have none yet, by the events of this batch; whole numbers may become doubles."""
+        new = {one.name: one.dataType for one in found.fields if one.name in names}
+        known = {one.name: one.dataType for one in self.known.fields}
+        for name, kind in new.items():
+            is_wider = isinstance(known.get(name), IntegralType) and isinstance(kind, DoubleType)
+            if name not in known or is_wider:
+                known[name] = kind
+        self.known = StructType([StructField(name, kind) for name, kind in known.items()])
+
+
+def needed(queries: Sequence[Query]) -> list[str]:
+    """The columns that queries read."""
+    return list(dict.fromkeys(name for query in queries for name in query.columns))
+
+
+def _has_nanoseconds(schema: pa.Schema) -> bool:
+    return any(pa.types.is_timestamp(one.type) and one.type.unit == "ns" for one in schema)
+
+
+def _type_of(schema: StructType, path: str) -> DataType | None:
+    held: DataType = schema
+    for name in path.split("."):
+        if not isinstance(held, StructType) or name not in held.names:
+            return None
+        held = held[name].dataType
+    return held
+
+
+def _column(name: str) -> Column:
+    return F.col(f"`{name}`")
+
+
+def _path(name: str) -> Column:
+    return F.col(".".join(f"`{part}`" for part in name.split(".")))

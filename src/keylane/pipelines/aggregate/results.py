@@ -1,0 +1,153 @@
+"""Results as columns: of what the last step gives as JSON, tables as they are written, with types by query.
+
+    query_id string | window_start, window_end timestamp | the group-by fields | the aggregates | sequence bigint
+
+A file of a batch has the columns of all queries that ever had a result, so that a folder reads as one table; what a
+query does not have is null. Where two queries call columns of different types alike, numbers become doubles and
+anything else text. A query's columns and their types are known when it is bound to events (`matching`), and are kept
+in the state.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from keylane.aggregation.query import Aggregate, Query
+
+STAMP: Final = pa.timestamp("us", tz="UTC")
+_TYPES: Final = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": STAMP,
+    "timestamp_ntz": STAMP,
+    "tinyint": pa.int64(),
+    "smallint": pa.int64(),
+    "int": pa.int64(),
+    "bigint": pa.int64(),
+    "float": pa.float64(),
+    "double": pa.float64(),
+}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+_WIDEST: Final = 38
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A window of a query and group that is delivered. Times are microseconds."""
+
+    query: str
+    start: int
+    end: int
+    sequence: int
+    events: int
+    partials: int
+    group: list[Any]
+    values: list[Any]
+
+    @staticmethod
+    def of(text: str) -> ResultRow:
+        """As `Deliver.java` writes it."""
+        return ResultRow(*json.loads(text))
+
+
+def columns_of(query: Query, types: Sequence[str]) -> dict[str, str]:
+    """The columns of a query's results with their types, as text; `types` are those that Spark found."""
+    found = dict(zip(query.group_by, types, strict=False))
+    for aggregate, kind in zip(query.aggregates, types[len(query.group_by) :], strict=True):
+        found[aggregate.name] = _type_of(aggregate, kind)
+    return found
+
+
+def _type_of(aggregate: Aggregate, kind: str) -> str:
+    if aggregate.kind in {"count", "distinct"}:
+        return "bigint"
+    if aggregate.kind in {"average", "quantiles"}:
+        return "array<double>" if aggregate.is_list else "double"
+    if aggregate.kind == "top":
+        return f"top<{kind}>"
+    if aggregate.kind == "sum":
+        decimal = _DECIMAL.fullmatch(kind)
+        if decimal:
+            return f"decimal({_WIDEST},{decimal[2]})"
+        return "double" if kind in {"float", "double"} else "bigint"
+    return kind
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """A type of Arrow for a type as text."""
+    if kind == "array<double>":
+        return pa.list_(pa.float64())
+    if kind.startswith("top<"):
+        item = pa.struct([("item", arrow_type(kind[4:-1])), ("count", pa.int64())])
+        return pa.list_(item)
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _TYPES[kind]
+
+
+def widened(known: str, new: str) -> str:
+    """The type of a column that two queries have.
+
+    >>> widened("bigint", "bigint"), widened("bigint", "double"), widened("string", "bigint")
+    ('bigint', 'double', 'string')
+    """
+    if known == new:
+        return known
+    numbers = ("tinyint", "smallint", "int", "bigint", "float", "double")
+    if known in numbers and new in numbers:
+        return "double" if {"float", "double"} & {known, new} else "bigint"
+    return "string"
+
+
+def table_of(rows: Sequence[ResultRow], queries: Mapping[str, Mapping[str, str]]) -> pa.Table:
+    """Results as a table; `queries` has the columns of each query, those without a row too."""
+    types: dict[str, str] = {}
+    for columns in queries.values():
+        for name, kind in columns.items():
+            types[name] = widened(types[name], kind) if name in types else kind
+    made: dict[str, list[Any]] = {name: [] for name in types}
+    for row in rows:
+        own = queries[row.query]
+        values = dict(zip(own, (*row.group, *row.values), strict=True))
+        for name, kind in types.items():
+            made[name].append(_value(values[name], own[name], kind) if name in own else None)
+    return pa.table(
+        {
+            "query_id": pa.array([row.query for row in rows], pa.string()),
+            "window_start": pa.array([row.start for row in rows], STAMP),
+            "window_end": pa.array([row.end for row in rows], STAMP),
+            **{name: pa.array(made[name], arrow_type(kind)) for name, kind in types.items()},
+            "sequence": pa.array([row.sequence for row in rows], pa.int64()),
+        }
+    )
+
+
+_LARGEST: Final = 2**63
+
+
+def _value(given: Any, own: str, kind: str) -> Any:
+    """A value of JSON in the type of its column."""
+    # One quantile comes as a list of one.
+    value = given[0] if own == "double" and isinstance(given, list) else given
+    # A sum beyond 64 bits has no place in its column.
+    if value is None or (kind == "bigint" and not -_LARGEST <= value < _LARGEST):
+        return None
+    if kind == "string" and own != "string":
+        return value if isinstance(value, str) else json.dumps(value)
+    if kind.startswith("top<"):
+        inner = kind[4:-1]
+        return [{"item": _value(item, inner, inner), "count": count} for item, count in value]
+    if kind.startswith("decimal"):
+        return Decimal(value)
+    return float(value) if kind == "double" else value

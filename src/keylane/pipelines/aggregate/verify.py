@@ -1,0 +1,80 @@
+"""`keylane aggregate verify`: the results of a folder, in the order of their batches, against what is promised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.parquet as pq
+
+from keylane.aggregation.order import Delivered, OrderCheck
+from keylane.aggregation.query import RESERVED
+from keylane.documents.aggregate import AggregateVerifyDocument
+from keylane.errors import DataError, TargetError
+from keylane.pipelines.aggregate.run import STATE
+from keylane.pipelines.match.follow_state import read_sealed
+from keylane.systems.endpoint import parse_address, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PREFIX: Final = "batch="
+
+
+def verify_results(target: str, state: str | None = None) -> AggregateVerifyDocument:
+    """Check the results of a target; with its state, also that nothing is missing at the end."""
+    folder = path_of(parse_address(target), "the target")
+    kept = path_of(parse_address(state), "the state") if state else folder / STATE
+    if not (folder / "results").is_dir() and not kept.is_dir():
+        raise DataError.of("not a target of an aggregation", got=str(folder), allowed="a folder with results/ in it")
+    manifest = _newest(kept)
+    groups = _groups(manifest)
+    check = OrderCheck()
+    for path in batches_in(folder / "results"):
+        check.take(_delivered(path, groups))
+    committed = manifest.get("counts", {}).get("queries", {})
+    for query, known in sorted(committed.items()):
+        check.counted(query, known["windows"])
+    return AggregateVerifyDocument(
+        target=target,
+        queries=check.queries,
+        results=check.results,
+        compared_with_state=bool(manifest),
+        missing=check.count["missing"],
+        twice=check.count["twice"],
+        out_of_order=check.count["order"],
+        other=check.count["window"] + check.count["more"],
+        problems=check.problems,
+    )
+
+
+def batches_in(folder: Path) -> list[Path]:
+    """The files of the batches of a folder, in the order of the batches."""
+    numbered = [(int(one.name.removeprefix(_PREFIX)), one) for one in folder.glob(f"{_PREFIX}*")]
+    return [file for _, one in sorted(numbered) for file in sorted(one.glob("*.parquet"))]
+
+
+def _newest(state: Path) -> dict[str, Any]:
+    found = sorted((state / "batches").glob("[0-9]*.json"))
+    return read_sealed(found[-1]) if found else {}
+
+
+def _groups(manifest: dict[str, Any]) -> dict[str, list[str]]:
+    """The fields of each query's group, as the state knows them: columns that are in the results and no aggregates."""
+    return {name: list(fields) for name, fields in manifest.get("counts", {}).get("groups", {}).items()}
+
+
+def _delivered(path: Path, groups: dict[str, list[str]]) -> Iterator[Delivered]:
+    table = pq.read_table(path, partitioning=None)
+    missing = [name for name in RESERVED if name not in table.column_names]
+    if missing:
+        raise TargetError.of(f"{path} is not a file of results", got=f"without {', '.join(missing)}")
+    table = table.set_column(1, "window_start", table.column("window_start").cast("int64"))
+    table = table.set_column(2, "window_end", table.column("window_end").cast("int64"))
+    for row in table.to_pylist():
+        fields = groups.get(row["query_id"])
+        # Without the state a group is not told apart from aggregates: sequences show what came twice.
+        group = (row["sequence"],) if fields is None else tuple(row.get(name) for name in fields)
+        yield Delivered(
+            row["query_id"], row["window_start"], row["window_end"], row["sequence"], group, path.parent.name
+        )

@@ -1,0 +1,73 @@
+package keylane.aggregate;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import keylane.blocks.Output;
+import keylane.blocks.Slots;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.StructType;
+import scala.Tuple2;
+
+/** The three stages: events -> parts of windows (matched), and, as one plan, windows -> results in order (results). */
+public final class Plan {
+    private static final String BLOCKS = "_1 int, _2 binary";
+
+    /** Queries made ready for events of these columns. */
+    public Queries queries(Dataset events, String definitions, List allowed) throws IOException {
+        return new Queries(events, definitions, allowed);
+    }
+
+    /** Events, in the columns of MatchRules, as blocks of parts of windows. */
+    public Dataset matched(Dataset events, Queries queries, List times, Map given) {
+        MatchRules rules = new MatchRules(((Integer) given.get("lanes")).intValue(),
+            ((Boolean) given.get("by_window")).booleanValue(), times, events.schema(),
+            Long.parseLong((String) given.get("clock")), Long.parseLong((String) given.get("ahead")),
+            ((Boolean) given.get("partial")).booleanValue(), (String) given.get("stream"));
+        org.apache.spark.sql.classic.Dataset classic = (org.apache.spark.sql.classic.Dataset) events;
+        return events.sparkSession().createDataFrame(
+            classic.queryExecution().toRdd().toJavaRDD().mapPartitions(new MatchRows(rules, queries)),
+            StructType.fromDDL(BLOCKS));
+    }
+
+    /** Blocks that end a source: with them every window of these time fields is due. */
+    public Dataset ended(Dataset any, int lanes, List times, List extra) {
+        Output out = new Output(new Slots(lanes));
+        for (int slot = 0; slot < lanes; slot++) {
+            for (int at = 0; at < times.size(); at++) {
+                Windows.end(out.to(slot), (String) times.get(at), Long.parseLong((String) extra.get(at)));
+            }
+        }
+        List rows = new ArrayList();
+        List tuples = out.rows();
+        for (int at = 0; at < tuples.size(); at++) {
+            Tuple2 one = (Tuple2) tuples.get(at);
+            rows.add(RowFactory.create(new Object[] {one._1(), one._2()}));
+        }
+        return any.sparkSession().createDataFrame(rows, StructType.fromDDL(BLOCKS));
+    }
+
+    /** Blocks -> rows of a kind and a text. */
+    public Dataset results(Dataset blocks, int lanes) {
+        Slots slots = new Slots(lanes);
+        Dataset delivered = new Deliver(slots).after(new Windows(slots).after(blocks));
+        // Results are few, and end up in one place.
+        Dataset by = delivered.repartition(1, new Column[] {functions.col("_1")});
+        return by.mapPartitions(new Rows(), Encoders.row(StructType.fromDDL(Rows.SCHEMA)));
+    }
+
+    /** The lane of a window, as the tests compare it with Python's. */
+    public int lane(String query, long start, long slide, int lanes, boolean byWindow) {
+        return new QueryLanes(lanes, byWindow).of(QueryLanes.hash(query), start, slide);
+    }
+
+    /** Drop what a query that has ended left in memory; how many slots. */
+    public int forget(String query) {
+        return keylane.blocks.BlockStep.forget(query);
+    }
+}

@@ -1,0 +1,248 @@
+package keylane.aggregate;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.ObjectOutputStream;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.BindReferences;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
+import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.NumericType;
+
+/**
+ * The queries of a batch, made ready on the driver: every expression parsed by Spark, compared with the functions that are
+ * allowed, analysed and optimized once for all queries, and bound to the columns of the events. A query that does not fit
+ * these events, as one that compares a text with a number, is left out and named; the others are as if it were not there.
+ */
+public final class Queries implements Serializable {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    final byte[] queries;
+    final String name;
+    private final transient Map types = new LinkedHashMap();
+    private final transient Map errors = new LinkedHashMap();
+
+    public Queries(Dataset events, String definitions, List allowed) throws IOException {
+        Set functions = new HashSet(allowed);
+        List given = (List) JSON.readValue(definitions, List.class);
+        Map texts = new LinkedHashMap();
+        List kept = new ArrayList();
+        for (int at = 0; at < given.size(); at++) {
+            Map one = (Map) given.get(at);
+            String problem = null;
+            List own = texts(one);
+            for (int i = 0; i < own.size() && problem == null; i++) {
+                if (!texts.containsKey(own.get(i))) {
+                    problem = problem((String) own.get(i), functions);
+                }
+            }
+            if (problem != null) {
+                errors.put((String) one.get("id"), problem);
+                continue;
+            }
+            for (int i = 0; i < own.size(); i++) {
+                texts.put(own.get(i), null);
+            }
+            kept.add(one);
+        }
+        Map bound = new HashMap();
+        Map failed = new HashMap();
+        resolve(events, new ArrayList(texts.keySet()), bound, failed);
+        List ready = new ArrayList();
+        for (int at = 0; at < kept.size(); at++) {
+            Map one = (Map) kept.get(at);
+            try {
+                ready.add(made(one, bound, failed));
+            } catch (IllegalArgumentException unfit) {
+                errors.put((String) one.get("id"), unfit.getMessage());
+            }
+        }
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        ObjectOutputStream out = new ObjectOutputStream(bytes);
+        out.writeObject(ready.toArray());
+        out.close();
+        queries = bytes.toByteArray();
+        name = java.util.Arrays.hashCode(queries) + "/" + queries.length + "/" + System.identityHashCode(queries);
+    }
+
+    /** Query -> the types of its group, then of its aggregates' arguments; an empty one for count(*). */
+    public Map types() {
+        return types;
+    }
+
+    /** Query -> why it does not fit these events. */
+    public Map errors() {
+        return errors;
+    }
+
+    private static List texts(Map one) {
+        List found = new ArrayList();
+        found.add(one.get("filter"));
+        found.addAll((List) one.get("groups"));
+        List aggregates = (List) one.get("aggregates");
+        for (int at = 0; at < aggregates.size(); at++) {
+            Object argument = ((Map) aggregates.get(at)).get("argument");
+            if (argument != null) {
+                found.add(argument);
+            }
+        }
+        return found;
+    }
+
+    /** Why an expression is not allowed, by Spark's own parser; null where it is. */
+    private static String problem(String text, Set functions) {
+        try {
+            return problem(CatalystSqlParser$.MODULE$.parseExpression(text), functions);
+        } catch (Exception error) {
+            return firstLine(error);
+        }
+    }
+
+    private static String problem(Expression one, Set functions) {
+        if (one instanceof PlanExpression || one instanceof WindowExpression || one instanceof UserDefinedExpression) {
+            return "not allowed in an expression: " + one.getClass().getSimpleName();
+        }
+        if (one instanceof UnresolvedFunction) {
+            String function = ((UnresolvedFunction) one).nameParts().mkString(".").toLowerCase(java.util.Locale.ROOT);
+            if (!functions.contains(function)) {
+                return "not an allowed function: " + function;
+            }
+        }
+        String found = null;
+        for (scala.collection.Iterator all = one.children().iterator(); found == null && all.hasNext(); ) {
+            found = problem((Expression) all.next(), functions);
+        }
+        return found;
+    }
+
+    /** Analyse all at once; where that fails, in halves, until those that fail are alone. */
+    private static void resolve(Dataset events, List texts, Map bound, Map failed) {
+        if (texts.isEmpty()) {
+            return;
+        }
+        try {
+            Column[] columns = new Column[texts.size()];
+            for (int at = 0; at < columns.length; at++) {
+                columns[at] = functions.expr((String) texts.get(at)).as("c" + at);
+            }
+            LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) events.select(columns)).queryExecution()
+                .optimizedPlan();
+            Project project = (Project) plan;
+            scala.collection.immutable.Seq input = project.child().output();
+            for (int at = 0; at < columns.length; at++) {
+                Expression found = ((Alias) project.projectList().apply(at)).child();
+                if (!found.deterministic()) {
+                    failed.put(texts.get(at), "not allowed: it gives another value each time");
+                } else {
+                    bound.put(texts.get(at), BindReferences.bindReference(found,
+                        org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(input), false));
+                }
+            }
+        } catch (Exception error) {
+            if (texts.size() == 1) {
+                failed.put(texts.get(0), firstLine(error));
+                return;
+            }
+            resolve(events, texts.subList(0, texts.size() / 2), bound, failed);
+            resolve(events, texts.subList(texts.size() / 2, texts.size()), bound, failed);
+        }
+    }
+
+    private static String firstLine(Exception error) {
+        String text = String.valueOf(error.getMessage());
+        int end = text.indexOf('\n', 1);
+        return (end < 0 ? text : text.substring(0, end)).trim();
+    }
+
+    private Query made(Map one, Map bound, Map failed) {
+        Query query = new Query((String) one.get("id"), (int) number(one, "time"), (String) one.get("time_name"),
+            number(one, "window"), number(one, "slide"), number(one, "lateness"),
+            ((Boolean) one.get("corrects")).booleanValue());
+        query.filter = expression((String) one.get("filter"), bound, failed);
+        if (!(query.filter.dataType() instanceof BooleanType)) {
+            throw new IllegalArgumentException("the filter is no condition: its type is "
+                + query.filter.dataType().simpleString());
+        }
+        List own = new ArrayList();
+        List groups = (List) one.get("groups");
+        query.groups = new Expression[groups.size()];
+        for (int at = 0; at < query.groups.length; at++) {
+            query.groups[at] = expression((String) groups.get(at), bound, failed);
+            own.add(kept(query.groups[at].dataType(), "group_by"));
+        }
+        List aggregates = (List) one.get("aggregates");
+        query.kinds = new byte[aggregates.size()];
+        query.arguments = new Expression[aggregates.size()];
+        query.given = new double[aggregates.size()][];
+        for (int at = 0; at < query.kinds.length; at++) {
+            Map aggregate = (Map) aggregates.get(at);
+            query.kinds[at] = (byte) ((String) aggregate.get("kind")).charAt(0);
+            if (aggregate.get("argument") != null) {
+                query.arguments[at] = expression((String) aggregate.get("argument"), bound, failed);
+                own.add(type(query.kinds[at], query.arguments[at].dataType()));
+            } else {
+                own.add("");
+            }
+            List given = (List) aggregate.get("given");
+            query.given[at] = new double[given.size()];
+            for (int i = 0; i < query.given[at].length; i++) {
+                query.given[at][i] = ((Number) given.get(i)).doubleValue();
+            }
+        }
+        types.put(query.id, own);
+        return query;
+    }
+
+    private static long number(Map one, String name) {
+        return ((Number) one.get(name)).longValue();
+    }
+
+    private static Expression expression(String text, Map bound, Map failed) {
+        if (failed.containsKey(text)) {
+            throw new IllegalArgumentException((String) failed.get(text));
+        }
+        return (Expression) bound.get(text);
+    }
+
+    private static String type(byte kind, DataType type) {
+        boolean needsNumber = kind == Aggregate.SUM || kind == Aggregate.AVERAGE || kind == Aggregate.QUANTILES;
+        if (needsNumber && !(type instanceof NumericType)) {
+            throw new IllegalArgumentException("a sum, an average and a quantile are of numbers, and this is of "
+                + type.simpleString());
+        }
+        return kind == Aggregate.COUNT ? "" : kept(type, "an aggregate");
+    }
+
+    private static String kept(DataType type, String what) {
+        boolean isKept = type instanceof NumericType || type instanceof BooleanType || type instanceof DecimalType
+            || type.equals(DataTypes.DateType) || type.equals(DataTypes.TimestampType)
+            || type.equals(DataTypes.TimestampNTZType) || type.equals(DataTypes.StringType);
+        if (!isKept) {
+            throw new IllegalArgumentException(what + " takes numbers, text, booleans and times, and this is "
+                + type.simpleString());
+        }
+        return type.simpleString();
+    }
+}

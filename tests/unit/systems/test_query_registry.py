@@ -1,0 +1,71 @@
+"""The registry of standing queries: changes as one transaction, versions, and files that are none."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from keylane.aggregation.query import query_of
+from keylane.errors import UnknownNameError, UsageError
+from keylane.systems.query_registry import open_queries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from keylane.aggregation.query import Query
+
+
+def query(name: str, **changed: Any) -> Query:
+    usual = {"id": name, "filter": "a = 1", "aggregates": {"n": "count(*)"}, "window": "1 minute"}
+    return query_of({**usual, **changed})
+
+
+def test_queries_are_added_paused_resumed_and_removed(tmp_path: Path) -> None:
+    address = str(tmp_path / "queries.sqlite")
+    with open_queries(address, create=True) as registry:
+        assert registry.add([query("a"), query("b")]) == (1, ["a", "b"])
+        assert registry.add([query("a")]) == (1, [])
+        assert registry.change(["a"], "pause") == (2, ["a"])
+        assert registry.change(["a"], "pause") == (2, [])
+    with open_queries(address) as registry:
+        assert [one["id"] for one in registry.snapshot().active] == ["b"]
+        assert registry.change(["a"], "resume") == (3, ["a"])
+        assert registry.change(["b"], "remove") == (4, ["b"])
+        assert (registry.snapshot().version, [one["id"] for one in registry.snapshot().active]) == (4, ["a"])
+        assert {one.id: one.status for one in registry.all()} == {"a": "active", "b": "removed"}
+
+
+def test_an_id_means_one_query_for_ever(tmp_path: Path) -> None:
+    with open_queries(str(tmp_path / "q"), create=True) as registry:
+        registry.add([query("a")])
+        registry.change(["a"], "remove")
+        with pytest.raises(UsageError, match="another query has the id a"):
+            registry.add([query("b"), query("a", filter="a = 2")])
+        assert [one.id for one in registry.all()] == ["a"], "nothing of the refused file was registered"
+        assert registry.add([query("a")]) == (3, ["a"])
+
+
+def test_a_change_of_an_unknown_query_changes_nothing(tmp_path: Path) -> None:
+    with open_queries(str(tmp_path / "q"), create=True) as registry:
+        registry.add([query("clicks")])
+        with pytest.raises(UnknownNameError, match="clicks"):
+            registry.change(["clicks", "click"], "remove")
+        assert registry.snapshot().version == 1
+
+
+def test_a_file_that_is_no_registry_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no registry"), open_queries(str(tmp_path / "none")):
+        pass
+    assert not (tmp_path / "none").exists()
+    other = tmp_path / "other"
+    sqlite3.connect(other).execute("CREATE TABLE a (b)").connection.commit()
+    before = other.read_bytes()
+    with pytest.raises(UsageError, match="not a registry"), open_queries(str(other), create=True):
+        pass
+    assert other.read_bytes() == before
+    text = tmp_path / "text"
+    text.write_text("not a database, and longer than a header of one would be, so that it is read" * 4)
+    with pytest.raises(Exception, match="registry"), open_queries(str(text)):
+        pass

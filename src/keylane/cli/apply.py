@@ -78,9 +78,10 @@ def _endpoint(saved: SavedPlan, at: str | None, properties: tuple[tuple[str, str
 
 
 def _check_profile(source: BoundSource) -> None:
-    from keylane.systems.profiles import is_profile, read_profile
+    from keylane.systems.profiles import read_profile
 
-    if source.profile is None or not is_profile(Path(source.profile)):
+    # One that is gone is noted; one that is no profile any more has changed.
+    if source.profile is None or not Path(source.profile).exists():
         return
     found = read_profile(Path(source.profile)).fingerprint
     if found != source.profile_fingerprint:

@@ -40,8 +40,8 @@ SALT: Final = "salt"
 
 
 def is_profile(path: Path) -> bool:
-    """Whether a folder is a profile, sound or not."""
-    return (path / DOCUMENT).is_file() and (path / KEYS).is_dir()
+    """Whether a folder is a profile, sound or not: one that is called so may have lost its keys."""
+    return (path / DOCUMENT).is_file() and ((path / KEYS).is_dir() or path.suffix == ".profile")
 
 
 @contextmanager

@@ -186,6 +186,25 @@ def test_a_contract_that_changed_is_not_written_over(run: Run, saved: Path, toda
     assert "no file" in refused(run, saved, today)
 
 
+@pytest.mark.parametrize("lost", ["keys", "profile.json", "all of it"])
+def test_a_profile_that_has_lost_a_part_is_refused_and_nothing_is_changed(
+    lost: str, run: Run, today: Path, saved: Path, tmp_path: Path
+) -> None:
+    """A folder that is no profile any more was taken for one that is gone, and the plan was carried out."""
+    folder = tmp_path / "day.profile"
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if lost in (path.name, path.parent.name, "all of it"):
+            path.rmdir() if path.is_dir() else path.unlink()
+    before = today.read_bytes()
+    code, _, err = run("apply", saved, "--yes")
+    assert (code, today.read_bytes()) == (1, before)
+    assert "day.profile" in err
+    if lost == "keys":
+        code, _, err = run("plan", folder, "--contract", today)
+        assert code == 1
+        assert "day.profile is damaged or was changed" in err
+
+
 def test_another_profile_in_its_place_is_noticed_and_one_that_is_gone_is_said_to_be(
     run: Run, saved: Path, today: Path, tmp_path: Path
 ) -> None:

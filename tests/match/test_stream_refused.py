@@ -179,8 +179,12 @@ def both_gone(state: Path) -> None:
         (lambda at: (at / "blocks" / "0000000002.parquet").write_text("x"), r"0000000002.parquet.*digest differs"),
         (lambda at: (at / "files" / "offsets" / "2").unlink(), "older than the target"),
         (both_gone, "older than the match, which has read 1"),
+        (lambda at: (at / "checkpoint/sources/0/0").write_text(logged("/blocks/q.parquet", 0)), "q.parquet is no file"),
     ],
-    ids=["twin: as it was", "blocks are gone", "damaged", "swapped", "other blocks", "names restored", "both restored"],
+    ids=[
+        "twin: as it was",
+        *("blocks are gone", "damaged", "swapped", "other blocks", "names restored", "both restored", "other name"),
+    ],
 )
 def test_blocks_of_files_that_are_not_what_was_read_are_refused(
     committed: Path, change: Callable[[Path], Any], said: str | None

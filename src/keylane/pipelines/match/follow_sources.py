@@ -140,9 +140,13 @@ class FileBlocks:
         log = SparkLog(self.state.checkpoint)
         log.refresh()
         # Blocks of a number that was read already would be passed over.
-        read = max((Path(path) for path in log.known), default=None)
-        if read is not None and int(read.stem) > newest:
-            raise unreadable(self.state.blocks, f"it is older than the match, which has read {read.name}")
+        read = [Path(path).name for path in log.known]
+        for name in read:
+            if not name.partition(".")[0].isdecimal():
+                raise unreadable(self.state.checkpoint / "sources" / "0", f"{name} is no file of blocks")
+        last = max(read, key=lambda name: int(name.partition(".")[0]), default="-1")
+        if int(last.partition(".")[0]) > newest:
+            raise unreadable(self.state.blocks, f"it is older than the match, which has read {last}")
         for batch, one in known.items():
             path = self._blocks(batch)
             # The newest may not have been put there yet: its batch is given again.

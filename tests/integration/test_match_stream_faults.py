@@ -140,7 +140,7 @@ def test_a_match_that_finds_no_broker_ends_with_an_error_and_goes_on_when_there_
 
 @pytest.fixture(scope="module")
 def of_topics(broker: Cluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Damageable:
-    """The logs of a checkpoint over topics have what those over files do not: ends, clocks, where it began."""
+    """The logs of a checkpoint over topics have what those over files do not: ends and clocks."""
     made, folder = world(files=3, drivers=20, riders=30), tmp_path_factory.mktemp("topics")
     sides = [(f"damaged-{side}", table) for side, table in (("drivers", made.pings), ("riders", made.requests))]
     drivers, riders = (f"kafka://{broker.bootstrap}/{name}" for name, _ in sides)
@@ -162,11 +162,11 @@ def of_topics(broker: Cluster, spark: SparkSession, tmp_path_factory: pytest.Tem
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("log", ["batches", "offsets", "commits", "sources", "metadata"])
+@pytest.mark.parametrize("log", ["batches", "offsets", "commits", "metadata"])
 def test_every_damaged_log_of_a_match_over_topics_is_named_or_does_no_harm(
     of_topics: Damageable, damage: str, log: str
 ) -> None:
-    files = {"metadata": "checkpoint/*metadata*", "batches": "batches/*", "sources": "checkpoint/sources/*/*"}
+    files = {"metadata": "checkpoint/*metadata*", "batches": "batches/*"}
     assert of_topics.silent(damage, files.get(log, f"checkpoint/{log}/*")) == []
 
 

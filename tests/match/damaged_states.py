@@ -47,6 +47,13 @@ def swap(path: Path, other: Path | None, _rng: random.Random) -> None:
         path.write_bytes(other.read_bytes())
 
 
+def older(path: Path, _other: Path | None, rng: random.Random) -> None:
+    """The file of the batch before in the place of one with a number, as of the same slot."""
+    number = re.match(r"\d+", path.name)
+    before = number and path.with_name(path.name.replace(number[0], f"{int(number[0]) - 1:0{len(number[0])}d}", 1))
+    swap_with_checksum(path, before if before and before.exists() else None, rng)
+
+
 def swap_with_checksum(path: Path, other: Path | None, _rng: random.Random) -> None:
     """As a restore does it: nothing that Spark checks by itself is then wrong."""
     if other is None:
@@ -65,6 +72,7 @@ DAMAGES: dict[str, Damage] = {
     "flipped": flip,
     "swapped": swap,
     "restored": swap_with_checksum,
+    "older": older,
 }
 
 
@@ -119,7 +127,9 @@ class Damageable:
             return str(self.state) in error
         step = self.steps[int(slot[1])]
         file = self.state / name.with_name(name.name.removeprefix(".").removesuffix(".crc"))
-        return any(one in error for one in (str(file), f"{step}/{slot[2]}", f"{step} {slot[2]}"))
+        # The ledger is one for all slots.
+        number = 0 if step == "offers" else slot[2]
+        return any(one in error for one in (str(file), f"{step}/{number}", f"{step} {number}"))
 
     def silent(self, damage: str, match: str = "*") -> list[str]:
         """Damage files of the state one by one, and go on: those that were not noticed, and changed what is found.

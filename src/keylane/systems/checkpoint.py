@@ -199,20 +199,33 @@ def check_sums(checkpoint: Path) -> None:
 
     For after a failure: Spark reports what it could not do with a file, and often not which file that was. Checksums
     are those of Hadoop's local file system, `.NAME.crc` beside each file: a head of 8 bytes with the length of a
-    chunk, then the CRC-32 of each. Another file system keeps its own, and files without one are not looked at.
+    chunk, then the CRC-32 of each. Another file system keeps its own, and files without one are not looked at. The
+    head is the same in all of them: with another length Spark may run out of memory, and a short file's sum is right.
     """
-    for sums in sorted(checkpoint.rglob(".*.crc")):
+    found = {sums: _read(sums)[:_SUMS_HEAD] for sums in sorted(checkpoint.rglob(".*.crc"))}
+    usual = max(found.values(), key=list(found.values()).count, default=b"")
+    for sums, head in found.items():
+        if head != usual and sums.exists():
+            raise unreadable(sums, "it does not begin as the checksums of other files do")
+    for sums in found:
         path = sums.with_name(sums.name[1:].removesuffix(".crc"))
         try:
             known = sums.read_bytes()
-            found = path.read_bytes()
+            content = path.read_bytes()
         except FileNotFoundError as error:
             # Spark removes what it needs no more, the checksum together with its file.
             if error.filename == str(path) and sums.exists():
                 raise unreadable(path, "it is missing") from None
             continue
-        if known != known[:_SUMS_HEAD] + _sums(found, int.from_bytes(known[4:_SUMS_HEAD], "big")):
+        if known != known[:_SUMS_HEAD] + _sums(content, int.from_bytes(known[4:_SUMS_HEAD], "big")):
             raise unreadable(path, "its checksum differs: one of the two is not what was written")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _sums(content: bytes, chunk: int) -> bytes:

@@ -197,9 +197,19 @@ def test_everything_up_to_the_start_of_a_batch_is_forced(checkpoint: Path, monke
         (lambda at: at.write_bytes(b""), "checksum differs"),
         (lambda at: at.unlink(), "missing"),
         (lambda at: at.with_name(".1.zip.crc").write_bytes(b"crc\0\0\0\2\0" + b"z" * 8), "checksum differs"),
+        (lambda at: at.with_name(".1.zip.crc").write_bytes(b"crc\0\2\0\2\0" + b"z" * 8), "does not begin as"),
         (lambda at: at.with_name(".1.zip.crc").unlink(), None),
     ],
-    ids=["twin: as it was", "flipped", "cut", "empty", "gone", "the checksum itself", "no checksum"],
+    ids=[
+        "twin: as it was",
+        "flipped",
+        "cut",
+        "empty",
+        "gone",
+        "the checksum itself",
+        "length of a chunk",
+        "no checksum",
+    ],
 )
 def test_a_file_that_is_not_what_its_checksum_says_is_named(tmp_path: Path, damage: Any, named: str | None) -> None:
     path = tmp_path / "state" / "0" / "1.zip"

@@ -17,6 +17,7 @@ import json
 import sqlite3
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from keylane.aggregation.query import query_of
@@ -181,5 +182,10 @@ def _prepare(path: Path, connection: sqlite3.Connection, *, create: bool) -> Non
 
 
 def checked(definitions: Sequence[dict[str, Any]]) -> list[Query]:
-    """Definitions of a registry or of a batch as queries."""
-    return [query_of(one) for one in definitions]
+    """Definitions of a registry or of a batch as queries; each is parsed once, not in every batch."""
+    return [_checked(json.dumps(one)) for one in definitions]
+
+
+@lru_cache(maxsize=100_000)
+def _checked(definition: str) -> Query:
+    return query_of(json.loads(definition))

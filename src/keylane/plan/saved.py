@@ -124,9 +124,10 @@ def _producers(plan: PlanDocument, contract: Contract, path: str, brokers: str |
     spec, today = contract.spec, plan.today
     facts = FACTS[spec.partitioner]
     if spec.hot_keys or spec.table or spec.geo or spec.key.window:
+        # Without a contract of today nothing moves, so there is nothing to drain.
         what = (
             "every producer has to place records by the contract: a client's own partitioner does not know the keys "
-            "that it names. Deploy them together, after the drain below"
+            f"that it names. Deploy them together{', after the drain below' if plan.change is not None else ''}"
         )
         yield ByHand(
             who="producers",

@@ -568,3 +568,16 @@ def test_a_field_that_may_divide_keys_is_an_order_that_is_enough(run: Run, store
     order, allowed, _ = asked("--sub-key", "order_id", "--keep-order", "per-key")
     assert (order, {"spread", "concentrate"} & allowed) == ("per-key", set())
     assert asked()[0] == "per-key"
+
+
+def test_a_first_contract_has_nothing_to_drain(run: Run, stored: Path, today: Path) -> None:
+    """The steps refer to a drain only where there is one."""
+
+    def steps(*more: object) -> tuple[str, set[str]]:
+        by_hand = answer(run, stored, "--lanes", 8, *more)[1]["by_hand"]
+        return " ".join(one["what"] for one in by_hand), {one["who"] for one in by_hand}
+
+    text, who = steps()
+    assert ("Deploy them together" in text, "drain" in text, "consumers" in who) == (True, False, False)
+    text, who = steps("--contract", today)
+    assert ("after the drain below" in text, "drain: " in text, "consumers" in who) == (True, True, True)

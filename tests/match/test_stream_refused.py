@@ -157,11 +157,9 @@ def test_every_damaged_file_of_the_ledger_of_offers_is_named_or_does_no_harm(
 
 
 @pytest.mark.faults
-def test_twin_a_slot_that_is_not_compared_with_the_batch_before_is_damaged_in_silence(
-    of_pairs: Damageable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keylane.pipelines.match.follow_state._check_slots", lambda *_: None)
-    assert of_pairs.silent("older", "checkpoint/state/*/*/2.changelog")
+def test_twin_a_match_that_finds_other_pairs_after_damage_is_noticed(of_pairs: Damageable) -> None:
+    other = replace(of_pairs, expected=(set(), 0, []))
+    assert other.silent("gone", "checkpoint/commits/.0.crc") == ["checkpoint/commits/.0.crc"]
 
 
 def both_gone(state: Path) -> None:

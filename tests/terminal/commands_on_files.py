@@ -38,13 +38,13 @@ class Call:
     first: str = ""
 
     @property
-    def servers(self) -> set[str]:
-        """What it needs that runs: names of fixtures."""
+    def needs(self) -> set[str]:
+        """What it needs that takes long to make: names of fixtures."""
         both = self.words + self.first
-        return {name for name, signs in SERVERS.items() if any(one in both for one in signs)}
+        return {name for name, signs in NEEDS.items() if any(one in both for one in signs)}
 
 
-SERVERS = {"kafka": ("{kafka}", "{dir}"), "kinesalite": ("{stream}",)}
+NEEDS = {"kafka": ("{kafka}", "{dir}"), "kinesalite": ("{stream}",), "routed": ("{f}/lanes",)}
 KEYS = "--registry {out}/r.sqlite"
 
 

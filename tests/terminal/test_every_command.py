@@ -38,25 +38,22 @@ _numbers = itertools.count()
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("terminal")
     files(made)
-    route = [*KEYLANE, "route", made / "c.yaml", "--from", made / "day", "--to", made / "lanes"]
-    subprocess.run([str(word) for word in route], check=True, capture_output=True, timeout=200)
     return made
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same without what needs Spark to be made."""
-    made = tmp_path_factory.mktemp("small")
-    files(made)
-    return made
+def routed(folder: Path) -> Path:
+    """The same with what Spark has to make."""
+    done("route", folder / "c.yaml", "--from", folder / "day", "--to", folder / "lanes")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory, small: Path) -> Iterator[dict[str, str]]:
+def kafka(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[dict[str, str]]:
     """Brokers with a topic of two hundred thousand records."""
     place = tmp_path_factory.mktemp("kafka")
     done("dev", "kafka", "up", "--dir", place)
-    done("dev", "kafka", "load", small / "data.parquet", "-k", "k", "-t", "t", "--dir", place)
+    done("dev", "kafka", "load", folder / "data.parquet", "-k", "k", "-t", "t", "--dir", place)
     asked = json.loads(done("dev", "kafka", "status", "--dir", place, "-o", "json"))
     yield {"kafka": asked["bootstrap"], "dir": str(place)}
     done("dev", "kafka", "down", "--dir", place)
@@ -73,9 +70,12 @@ def in_a_folder(call: Call, folder: Path, request: pytest.FixtureRequest, **how:
     out = folder / f"out{next(_numbers)}"
     out.mkdir()
     names = {"f": str(folder), "out": str(out), "name": out.name}
-    for server in call.servers:
-        there = request.getfixturevalue(server)
-        names |= there if server == "kafka" else {"stream": there.address(there.fresh_stream(4))}
+    for needed in call.needs:
+        there = request.getfixturevalue(needed)
+        if needed == "kafka":
+            names |= there
+        elif needed == "kinesalite":
+            names["stream"] = there.address(there.fresh_stream(4))
     if call.first:
         done(*call.first.format(**names).split(), check=False)
     try:
@@ -120,8 +120,8 @@ def start() -> float:
 
 
 @pytest.mark.parametrize("name", CHEAP)
-def test_a_cheap_command(name: str, small: Path, start: float, request: pytest.FixtureRequest) -> None:
-    at_every_moment(CALLS[name], small, start, request)
+def test_a_cheap_command(name: str, folder: Path, start: float, request: pytest.FixtureRequest) -> None:
+    at_every_moment(CALLS[name], folder, start, request)
 
 
 def at_every_moment(call: Call, folder: Path, start: float, request: pytest.FixtureRequest) -> None:
@@ -132,8 +132,8 @@ def at_every_moment(call: Call, folder: Path, start: float, request: pytest.Fixt
         interrupted(call, folder, after, request)
 
 
-def test_a_command_on_spark_in_the_middle(small: Path, request: pytest.FixtureRequest) -> None:
-    seen, _ = in_a_folder(CALLS["route"], small, request, interrupt_on="tasks", interrupt_after=60.0)
+def test_a_command_on_spark_in_the_middle(folder: Path, request: pytest.FixtureRequest) -> None:
+    seen, _ = in_a_folder(CALLS["route"], folder, request, interrupt_on="tasks", interrupt_after=60.0)
     assert "starting Spark (first time: up to 20 s)" in seen.text
     assert (seen.code, seen.left_behind) == (130, [])
     said = next(line for line in seen.after if line)
@@ -167,9 +167,9 @@ def test_a_command_that_follows_reports_it_and_ends_in_order(
 
 
 @pytest.mark.faults
-def test_a_topic_that_was_not_filled_is_gone(kafka: dict[str, str], small: Path) -> None:
+def test_a_topic_that_was_not_filled_is_gone(kafka: dict[str, str], folder: Path) -> None:
     """An interrupted load leaves no half topic: the same command can be given again."""
-    load = ("dev", "kafka", "load", small / "data.parquet", "-k", "k", "-t", "half", "--dir", kafka["dir"])
+    load = ("dev", "kafka", "load", folder / "data.parquet", "-k", "k", "-t", "half", "--dir", kafka["dir"])
     seen = on_a_terminal(*KEYLANE, *load, interrupt_on="load: ", interrupt_after=60.0)
     assert seen.code == 130, seen.text
     assert "200,000 records" in done(*load).decode()

@@ -128,7 +128,7 @@ def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
         *limit,
         tag("g", *(_tick(share, x, line) for share in document.ticks)),
         *moved,
-        text("hash keys 0 to 2**128 - 1", box.right, box.bottom + 18, anchor="end"),
+        text("hash keys 0 to 2¹²⁸ − 1", box.right, box.bottom + 18, anchor="end"),
         kind="loads",
     )
 

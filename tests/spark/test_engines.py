@@ -191,6 +191,21 @@ def bytes_of_keys(folder: Path) -> None:
     pq.write_table(pa.table(table), folder / "a.parquet")
 
 
+def unread_keys(folder: Path) -> None:
+    """Lines whose time, size and lane can be read, and whose key cannot."""
+    keys: list[Any] = ["a", 1, None, True, 1.5, {"x": 1}, [1]]
+    lines = [{"k": keys[n % 7], "at": 1_794_821_400 + n, "size": n, "lane": n % 5} for n in range(200)]
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
+
+
+def far_times(folder: Path) -> None:
+    """Times of year 10000, and beyond what windows are cut by, among some of today."""
+    stamps = [253_402_300_800_000_000 + n if n % 3 else 1_794_821_400_000_000 for n in range(90)]
+    stamps[5], stamps[8] = 2**63 - 1, -(2**63) + 1
+    keys = [f"k{n % 7}" for n in range(90)]
+    pq.write_table(pa.table({"k": keys, "at": pa.array(stamps).cast(pa.timestamp("us"))}), folder / "a.parquet")
+
+
 TIMED = Options(time="at", size="size", windows=7)
 CASES = {
     "parquet": Case(parquet, ("k", "n"), options=TIMED),
@@ -206,6 +221,8 @@ CASES = {
         partial(csv, sign=";"),
         options=Options(time="at", kafka=StreamOptions(delimiter=";", csv_null=("NULL",))),
     ),
+    "keys that cannot be read": Case(unread_keys, options=replace(TIMED, lane="lane")),
+    "far times": Case(far_times, options=Options(time="at", windows=5)),
     "times as text": Case(times, options=Options(time="at", windows=10)),
     "whole numbers": Case(numbers, options=Options(time="at")),
     "nanoseconds": Case(nanoseconds, options=Options(time="at", windows=5)),
@@ -214,7 +231,7 @@ CASES = {
     "places": Case(csv, (), place=("lat", "lng"), options=Options(time="at")),
 }
 #: What runs every time: the cases that between them have every reader, key, time and reason.
-FEW = ("parquet", "nanoseconds", "lines of JSON", "cells", "times as text", "bytes")
+FEW = ("parquet", "nanoseconds", "lines of JSON", "cells", "keys that cannot be read", "times as text", "bytes")
 
 
 def made(case: Case, source: Path, options: Options, spark: SparkSession | None) -> Profile:
@@ -241,6 +258,16 @@ def test_both_engines_give_one_document(name: str, spark: SparkSession, tmp_path
     assert document(here) == document(there)
     assert here.keys.to_pylist() == there.keys.to_pylist()
     assert (here.by_window == there.by_window).all()
+
+
+@pytest.mark.parametrize("lane", [-1, 2**31, None, "x", "1.0"])
+def test_both_engines_refuse_what_is_no_lane(lane: Any, spark: SparkSession, tmp_path: Path) -> None:
+    lanes = [0, 1, lane] if isinstance(lane, int | None) else ["0", "1", lane]
+    pq.write_table(pa.table({"k": ["a", "b", "c"], "lane": lanes}), tmp_path / "a.parquet")
+    shown = f"{lane!r}" if lane is not None else "'null'"
+    for session in (None, spark):
+        with pytest.raises(DataError, match=f"^column 'lane' holds no lane: got {shown}; allowed: 0 to 999999$"):
+            profile(str(tmp_path), ["k"], options=Options(lane="lane"), spark=session)
 
 
 def test_a_window_that_is_off_by_one_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,12 +173,12 @@ def observed_lanes(
     """The rows with each key once, and the records of each lane in each window.
 
     A key that was seen in several lanes is several rows: the contract gives it one of them, and what lies in the
-    others is misplaced.
+    others is misplaced. Lines that cannot be read are in no lane (-1): counted in one, they would make it hot.
     """
     at = plain(rows.column(LANE)).to_numpy(zero_copy_only=False)
     counts = unpacked(rows, len(head.windows), head.packing)
     by_window = np.zeros((max(lanes, int(at.max(initial=-1)) + 1), len(head.windows)), np.int64)
-    np.add.at(by_window, at, counts)
+    np.add.at(by_window, at[at >= 0], counts[at >= 0])
     misplaced = None if contract is None else _misplaced(rows, at, counts, by_window.shape[0], contract, space)
     sums = [(name, "sum") for name in rows.column_names if name not in head.key.fields and name != LANE]
     merged = rows.drop_columns([LANE]).group_by(list(head.key.fields)).aggregate(sums)
@@ -202,7 +202,7 @@ def _misplaced(
     live = contract.spec.lanes == "live"
     router = Router(contract, lanes=lanes if live else None, key_space=space if live else None)
     decided = decide(router, rows)
-    bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
+    bound = (at >= 0) & (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
     return int(counts[bound & (decided.lane != at)].sum(dtype=np.int64))
 
 

@@ -209,8 +209,9 @@ def _numbered(
 
 
 def _numbered_lanes(lanes: NDArray[np.int64]) -> tuple[NDArray[np.int64], pa.Array]:
+    """Lanes from -1 on, which is none."""
     most = int(lanes.max(initial=0))
-    return lanes, pa.array(np.arange(most + 1, dtype=np.int32))
+    return lanes + 1, pa.array(np.arange(-1, most + 1, dtype=np.int32))
 
 
 def _canonical(values: pa.Array, encoding: Encoding, key: Key) -> pa.Array:

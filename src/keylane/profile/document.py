@@ -149,6 +149,8 @@ def _bytes(profile: Profile, facts: ProfileFacts) -> str:
 def _lanes(profile: Profile) -> str:
     assert profile.lanes is not None
     text = "Records by the lane they are in."
+    if nowhere := profile.total - int(profile.lanes.by_window.sum()):
+        text += f" {numbers.plural(nowhere, 'line')} that cannot be read {numbers.agree(nowhere, 'is', 'are')} in none."
     if profile.lanes.misplaced is None:
         return text
     odd, are = numbers.plural(profile.lanes.misplaced, "record"), numbers.agree(profile.lanes.misplaced, "is", "are")
@@ -406,6 +408,9 @@ def profile_notes(document: ProfileDocument) -> Iterator[str]:
     if lanes and lanes.misplaced and misplaced_text(document) is None:
         records = numbers.plural(lanes.misplaced, "record")
         yield f"{records} {numbers.agree(lanes.misplaced, 'is', 'are')} in another lane than the contract gives the key"
+    nowhere = document.records - sum(map(sum, lanes.by_window)) if lanes else 0
+    if nowhere:
+        yield f"{numbers.plural(nowhere, 'line')} that cannot be read {numbers.agree(nowhere, 'is', 'are')} in no lane"
     if document.approximate:
         yield document.how["heavy"]
 

@@ -2,6 +2,7 @@
 
     ReadRows      columns of some rows of one file or lane
     RowSource     all of them, as often as they are asked for
+    timed_rows    the times of some of them
     times_read    the unit and the windows of a column of times, which takes a look at every row
 
 What is counted: `profile.scan`. Who reads: `systems.files.local_scan`, `systems.kafka.local_scan`.
@@ -96,7 +97,7 @@ def times_read(
             raise no_unit(name)
     ends, nothing = list[int](), 0
     for rows in source.rows():
-        at, missing = micros_of(rows.columns[name], unit)
+        at, missing = timed_rows(rows, name, unit)
         records, nothing = records + len(rows), nothing + int(missing.sum())
         ends += [int(at[~missing].min()), int(at[~missing].max())] if not missing.all() else []
     if not ends and records:
@@ -105,6 +106,12 @@ def times_read(
     many = windows_for(wanted.windows, records if bound is None else bound)
     windows = time_windows(min(ends, default=0), max(ends, default=0), many, tick_of(kind))
     return Times(windows, unit, nothing > 0), records
+
+
+def timed_rows(rows: ReadRows, name: str, unit: str | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The times of a column, and which rows have none. One that cannot be read as a record has none, as on Spark."""
+    at, missing = micros_of(rows.columns[name], unit)
+    return at, missing if rows.malformed is None else missing | rows.malformed
 
 
 def _readable(rows: ReadRows, name: str) -> Any:

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from keylane.profile.model import Windows
 
 
-#: Lanes that a column may name.
+#: Lanes that a column may name, and the number of none: that of a line that cannot be read.
 MOST_LANES: Final = 1_000_000
+NO_LANE: Final = -1
 
 
 def no_lane(name: str, got: object) -> DataError:

@@ -42,7 +42,8 @@ def writers_in(
     """
     fields = rows.select(list(head.key.fields))
     base = read_batch(fields, head.key).base
-    keyed = np.flatnonzero(~nulls_of(base))
+    placed = plain(rows.column(LANE)).to_numpy(zero_copy_only=False) >= 0
+    keyed = np.flatnonzero(~nulls_of(base) & placed)
     if not len(keyed) or lanes == 1:
         return None
     keys, at, drawn = _drawn(rows, head, base, keyed)

@@ -136,7 +136,8 @@ _STAMPS: Final = ("timestamp", "timestamp_ntz", "void")
 def micros_of(field: Field, unit: str | None) -> Column:
     """The times of a column; a column that cannot hold times is refused. The rule: `keys.times`."""
     if field.kind in _STAMPS or field.written == "date":
-        return F.unix_micros(field.column.cast("timestamp"))
+        micros = F.unix_micros(field.column.cast("timestamp"))
+        return F.when(micros.between(-FURTHEST, FURTHEST), micros)
     if field.kind == "integer":
         if unit is None:
             raise no_unit(field.name)

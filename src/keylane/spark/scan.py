@@ -33,7 +33,7 @@ from keylane.errors import DataError, UnknownNameError
 from keylane.keys.read import names_in_json
 from keylane.keys.times import SIZES, micros_of_whole, no_unit, unit_between, unit_of
 from keylane.profile.model import position_windows, time_windows, windows_for
-from keylane.profile.scan import MOST_LANES
+from keylane.profile.scan import MOST_LANES, NO_LANE
 from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of, whole_number
 from keylane.spark.keys import TYPES, column_named, field_of, floor_divided, has_field, schema_tree
 from keylane.spark.nanoseconds import NANOS_AS_LONG
@@ -143,20 +143,22 @@ def scan_rows(
     """Rows of columns; `ends` are those of the time's column, where they are known unread."""
     count = windows_for(wanted.windows, rows.records)
     about = {**(facts or {}), "time": wanted.time, "bytes": wanted.size}
+    unread = F.col(MALFORMED) if MALFORMED in rows.frame.columns else None
     if wanted.time is None:
         windows, at, untimed = position_windows(rows.positions, count), F.col(POSITION), False
     else:
         time = field_of(wanted.time, rows.frame.schema)
-        unit = _unit(rows.frame, time, wanted.unit, ends)
-        at = micros_of(time, unit)
+        unit = _unit(rows.frame, time, wanted.unit, ends, unread)
+        at = _read(micros_of(time, unit), unread)
         windows, untimed = _timed(rows.frame, at, time, unit, ends, count)
         about |= _about_unit(unit, wanted)
     columns = [*map(column_named, wanted.key.fields), at.alias(AT)]
     if wanted.size is not None:
-        columns.append(_size(field_of(wanted.size, rows.frame.schema)).alias(SIZE))
+        size_of = _size(field_of(wanted.size, rows.frame.schema))
+        columns.append(F.coalesce(_read(size_of, unread), F.lit(0)).alias(SIZE))
     if wanted.lane is not None:
-        unread = F.col(MALFORMED) if MALFORMED in rows.frame.columns else F.lit(False)
-        columns.append(_lane(field_of(wanted.lane, rows.frame.schema), unread).alias(LANE))
+        lane = _lane(field_of(wanted.lane, rows.frame.schema))
+        columns.append(F.coalesce(_read(lane, unread), F.lit(NO_LANE)).cast("int").alias(LANE))
     own = (MALFORMED,) if wanted.lane is not None else (LANE, MALFORMED)
     columns += [F.col(name) for name in own if name in rows.frame.columns]
     frame = rows.frame.select(*columns)
@@ -164,23 +166,33 @@ def scan_rows(
     return Scan(frame, windows, rows.records, exact, lanes, size, untimed, typed, about, rows.names)
 
 
-def _lane(lane: Field, unread: Column) -> Column:
+def _read(column: Column, unread: Column | None) -> Column:
+    """A column of the records that can be read; null for the others, which have no time, no size and no lane."""
+    return column if unread is None else F.when(~unread, column)
+
+
+def _lane(lane: Field) -> Column:
     """A column of lanes; every record that can be read has one."""
     if lane.kind not in ("integer", "string", "void"):
         raise DataError.of(f"column {lane.name!r} holds no lanes", got=lane.written, allowed="integers from 0")
     number = lane.column.try_cast("bigint")
-    text = F.lit(f"column {lane.name!r} holds no lane: allowed: 0 to {MOST_LANES - 1}")
-    known = F.when(number.between(0, MOST_LANES - 1), number).otherwise(F.raise_error(text))
-    return F.when(unread, F.lit(0)).otherwise(known).cast("int")
+    quote = F.lit("'" if lane.kind == "string" else "")
+    got = F.coalesce(F.concat(quote, F.left(lane.column.cast("string"), F.lit(120)), quote), F.lit("'null'"))
+    # `context.translated` finds it by its first word.
+    allowed = f"; allowed: 0 to {MOST_LANES - 1}"
+    error = F.concat(F.lit(f"column {lane.name!r} holds no lane: got "), got, F.lit(allowed))
+    return F.when(number.between(0, MOST_LANES - 1), number).otherwise(F.raise_error(error))
 
 
-def _unit(frame: DataFrame, time: Field, given: str | None, ends: KnownEnds | None) -> str | None:
+def _unit(
+    frame: DataFrame, time: Field, given: str | None, ends: KnownEnds | None, unread: Column | None = None
+) -> str | None:
     """The unit of a column's integers: as given, or inferred from their size; see `keys.times`."""
     if given is not None or time.kind not in ("integer", "string"):
         return given
     if ends is not None and not ends.timed and (unit := unit_between(ends.first, ends.last)):
         return unit
-    number = F.abs(whole_number(time).cast("double"))
+    number = F.abs(_read(whole_number(time), unread).cast("double"))
     pairs = pairwise([*SIZES, float("inf")])
     (found,) = frame.agg(*(F.count_if((number >= low) & (number < high)) for low, high in pairs)).collect()
     unit = unit_of(list(found))
@@ -252,8 +264,9 @@ def scan_messages(
     count, unit = windows_for(wanted.windows, records), None
     if wanted.time not in {None, TIME}:
         time = field_of(str(wanted.time), read.schema)
-        unit = _unit(read, time, wanted.unit, None)
-        at = micros_of(time, unit)
+        misread_value = F.col(MALFORMED) if unread else None
+        unit = _unit(read, time, wanted.unit, None, misread_value)
+        at = _read(micros_of(time, unit), misread_value)
         windows, untimed = _timed(read, at, time, unit, None, count)
     else:
         at = F.unix_micros(_STAMP)

@@ -25,15 +25,14 @@ from keylane.keys.read import column_at, schema_tree
 from keylane.keys.times import (
     checked_times,
     is_text,
-    micros_of,
     micros_of_whole,
     tick_of,
     unit_between,
 )
 from keylane.profile.count import refuse_misfits
 from keylane.profile.model import position_windows, time_windows, windows_for
-from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
-from keylane.profile.scan import MOST_LANES, LocalScan, ScannedBatch, no_lane
+from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, timed_rows, times_read
+from keylane.profile.scan import MOST_LANES, NO_LANE, LocalScan, ScannedBatch, no_lane
 from keylane.systems.files.footers import ends_of, read_footers
 from keylane.systems.files.lines import (
     LineReader,
@@ -185,7 +184,7 @@ def _batches(
             skipped.add(int(rows.malformed.sum()), files[rows.part].path, int(rows.row[rows.malformed][0]) + 1)
         at, missing = rows.row + starts[rows.part], None
         if wanted.time is not None:
-            at, missing = micros_of(rows.columns[wanted.time], unit)
+            at, missing = timed_rows(rows, wanted.time, unit)
         lane = None if lanes is None else np.full(len(rows), lanes[rows.part], np.int64)
         yield ScannedBatch(
             {name: rows.columns[name] for name in wanted.key.fields},
@@ -217,7 +216,7 @@ def sizes_in(column: Any, name: str) -> NDArray[np.int64]:
 
 
 def lane_numbers(rows: ReadRows, name: str) -> NDArray[np.int64]:
-    """The lanes of a column; every record that can be read has one."""
+    """The lanes of a column; every record that can be read has one, and the others are in none."""
     array = given = plain(rows.columns[name])
     if is_text(array.type):
         fits = pc.match_substring_regex(array, _NUMBER)
@@ -233,7 +232,7 @@ def lane_numbers(rows: ReadRows, name: str) -> NDArray[np.int64]:
     if wrong.any():
         raise no_lane(name, given[int(wrong.argmax())].as_py())
     numbers = pc.if_else(sound, array, pa.scalar(0, array.type)).to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.where(read, numbers, 0)
+    return np.where(read, numbers, NO_LANE)
 
 
 def _timed(source: RowSource, wanted: ScanRequest, footers: Sequence[Footer]) -> tuple[Times, int]:

@@ -18,10 +18,9 @@ from keylane.contract.fields import TIME
 from keylane.keys.arrow_bytes import nulls_of
 from keylane.keys.json_columns import ARROW
 from keylane.keys.read import names_in_json
-from keylane.keys.times import micros_of
 from keylane.profile.count import refuse_misfits
 from keylane.profile.model import time_windows, windows_for
-from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
+from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, timed_rows, times_read
 from keylane.profile.scan import LocalScan, ScannedBatch
 from keylane.systems.kafka.ranges import scanned_ranges, scanned_spec
 from keylane.systems.kafka.reader import TopicReader
@@ -144,7 +143,9 @@ def _times(read: ScannedTopic, source: RowSource, found: ScannedRanges, wanted: 
     ends = read.own_ends(found)
     if ends is None:
         by_stamp = replace(wanted, time=_STAMP, unit="us")
-        return replace(times_read(source, by_stamp, pa.int64(), bound)[0], unit=None)
+        # A record has its own time whether its value can be read or not.
+        stamped = RowSource(lambda: (replace(rows, malformed=None) for rows in source.rows()), source.types)
+        return replace(times_read(stamped, by_stamp, pa.int64(), bound)[0], unit=None)
     return Times(time_windows(*ends, windows_for(wanted.windows, bound), _MILLISECOND))
 
 
@@ -157,7 +158,7 @@ def _batches(
             skipped.add_values(int(rows.malformed.sum()), f"{topic}/{rows.part}/{rows.row[rows.malformed][0]}")
         at, missing = np.asarray(rows.columns[_STAMP]), None
         if wanted.time not in {None, TIME}:
-            at, missing = micros_of(rows.columns[str(wanted.time)], times.unit)
+            at, missing = timed_rows(rows, str(wanted.time), times.unit)
         yield ScannedBatch(
             {name: rows.columns[name] for name in wanted.key.fields},
             at if missing is None else np.where(missing, BEFORE_ALL, at),

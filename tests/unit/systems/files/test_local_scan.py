@@ -1,27 +1,61 @@
-"""What a count in this process makes of odd files: lanes that are none, far times.
+"""What a count in this process makes of odd files: lines that cannot be read, lanes that are none, far times.
 
 That Spark makes the same of them: `tests/spark/test_engines.py`.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from keylane import profile
+from keylane import partitioner, profile
 from keylane.errors import DataError
+from keylane.systems.files import local_scan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from keylane.documents.profile import ProfileDocument
 
+LANES = 6
+
+
+def half_read(path: Path) -> None:
+    """One writer, every key in its lane, and as many lines whose key is a number with decimals."""
+    place = partitioner("kafka-java").lane
+    good = [{"k": f"key-{n}", "lane": place(b"key-%d" % n, LANES), "at": 1_794_821_400 + n} for n in range(300)]
+    odd = [{**line, "k": n + 0.5} for n, line in enumerate(good)]
+    path.write_text("\n".join(json.dumps(line) for both in zip(good, odd, strict=True) for line in both))
+
 
 def counted(path: Path, **options: Any) -> ProfileDocument:
     return profile(str(path), "k", engine="local", **options)
+
+
+def fullest(found: ProfileDocument) -> float:
+    assert found.lanes is not None
+    lanes = [sum(lane) for lane in found.lanes.by_window]
+    return max(lanes) * len(lanes) / sum(lanes)
+
+
+def test_a_line_that_cannot_be_read_is_in_no_lane_and_fills_none(tmp_path: Path) -> None:
+    half_read(tmp_path / "a.jsonl")
+    found = counted(tmp_path / "a.jsonl", lane="lane", time="at", windows=3)
+    assert found.lanes is not None
+    assert (found.records, found.without_key.malformed, sum(map(sum, found.lanes.by_window))) == (600, 300, 300)
+    assert "300 lines that cannot be read are in none" in found.how["lanes"]
+    assert fullest(found) < 1.3
+
+
+def test_counted_in_lane_0_they_would_fill_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: as it was."""
+    half_read(tmp_path / "a.jsonl")
+    monkeypatch.setattr(local_scan, "NO_LANE", 0)
+    assert fullest(counted(tmp_path / "a.jsonl", lane="lane")) > 3
 
 
 @pytest.mark.parametrize(

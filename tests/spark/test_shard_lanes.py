@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def slot(table: HashKeyTable, key: bytes) -> int:
     """As the column computes it."""
-    high, low = divmod(md5_128(key), 1 << 64)
-    by = table.displacements[low & (len(table.displacements) - 1)]
+    high = md5_128(key) >> 64
+    by = table.displacements[high * len(table.displacements) >> 64]
     return ((high >> table.shift) & (len(table.keys) - 1)) ^ by
 
 

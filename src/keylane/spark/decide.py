@@ -141,7 +141,7 @@ def _tail(inputs: Inputs) -> Column:
     if inputs.hash_keys is None:
         return home
     assert inputs.hash is not None
-    return with_hash_keys(home, inputs.keys.base.binary, *halves(inputs.hash), inputs.hash_keys)
+    return with_hash_keys(home, inputs.keys.base.binary, halves(inputs.hash)[0], inputs.hash_keys)
 
 
 def _home(inputs: Inputs, tier: int | None = None) -> Column:

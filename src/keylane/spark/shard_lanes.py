@@ -5,12 +5,14 @@ Both are constant tables that Spark makes once, before the first row, and reads 
     bucket_table     boundaries -> for each value of the leading bits the range it begins in; then a few steps upwards
     hash_key_table   accounts -> a perfect hash over their digests: one slot to look at, and the key itself to compare
 
-Rule of the second: a displacement, found by the low bits of the digest, is combined with bits of its upper half, so
-that no two accounts share a slot. Two keys of one MD5 are possible, so the key in the slot is compared, not its digest.
+Rule of the second: a displacement, found by the leading bits of the digest, is combined with other bits of its upper
+half, so that no two accounts share a slot. All of it reads the upper half alone, which Spark computes once for a row:
+for the lower one, which occurs inside of branches only, it would compute the digest again. Two keys of one MD5 are
+possible, so the key in the slot is compared, not its digest.
 
 Worked example: 10,000 accounts have 32,768 slots and 8,192 displacements. One account more makes new tables, and moves
 no key. When not to use it: in a session without calls of Java (`java_calls`), where ranges are bisected and accounts
-are joined (`hashes`, `overrides`); for accounts of which two have one MD5, which no perfect hash can hold.
+are joined (`hashes`, `overrides`); for accounts of which two have one upper half, which no perfect hash can hold.
 """
 
 from __future__ import annotations
@@ -95,13 +97,13 @@ class HashKeyTable:
 
 
 def hash_key_table(lane_of: Mapping[bytes, int]) -> HashKeyTable | None:
-    """A slot for each key; None where no table holds them, because two have one MD5.
+    """A slot for each key; None where no table holds them, because the digests of two begin with the same half.
 
     >>> table = hash_key_table({b"acme": 3, b"bolt": 5})
     >>> sorted(zip(table.keys, table.lanes))[-2:]
     [(b'acme', 3), (b'bolt', 5)]
     """
-    digests = {key: divmod(md5_128(key), _HALF) for key in lane_of}
+    digests = {key: md5_128(key) >> 64 for key in lane_of}
     if len(set(digests.values())) < len(digests):
         return None
     slots = 1 << max(4, (2 * len(lane_of)).bit_length())
@@ -117,26 +119,24 @@ def hash_key_table(lane_of: Mapping[bytes, int]) -> HashKeyTable | None:
     return None
 
 
-def _bits(digests: Collection[tuple[int, int]]) -> tuple[int, ...]:
+def _bits(digests: Collection[int]) -> tuple[int, ...]:
     """At least 64 bits for each key, of which one is set: so one key in sixty, or less, is looked up in vain."""
     words = [0] * (1 << max(4, len(digests).bit_length()))
-    for high, _ in digests:
+    for high in digests:
         words[(high >> 6) & (len(words) - 1)] |= 1 << (high & 63)
     return tuple(word - (1 << 64) if word >= 1 << 63 else word for word in words)
 
 
-def _displaced(
-    digests: Mapping[bytes, tuple[int, int]], slots: int, shift: int
-) -> tuple[list[int], dict[bytes, int]] | None:
+def _displaced(digests: Mapping[bytes, int], slots: int, shift: int) -> tuple[list[int], dict[bytes, int]] | None:
     """A displacement for each group of keys, the largest group first; None where two keys of a group cannot part."""
     groups: dict[int, list[bytes]] = {}
     count = slots // 4
-    for key, (_, low) in digests.items():
-        groups.setdefault(low & (count - 1), []).append(key)
+    for key, high in digests.items():
+        groups.setdefault(high >> _behind(count), []).append(key)
     displacements, slot_of = [0] * count, dict[bytes, int]()
     taken: set[int] = set()
     for group, keys in sorted(groups.items(), key=lambda one: -len(one[1])):
-        own = [(digests[key][0] >> shift) & (slots - 1) for key in keys]
+        own = [(digests[key] >> shift) & (slots - 1) for key in keys]
         if len(set(own)) < len(own):
             return None
         by = next((by for by in range(slots) if not any(one ^ by in taken for one in own)), None)
@@ -149,13 +149,18 @@ def _displaced(
     return displacements, slot_of
 
 
-def with_hash_keys(lane: Column, base: Column, high: Column, low: Column, table: HashKeyTable) -> Column:
-    """The lane of the account's hash key where it has one, otherwise this lane.
+def _behind(count: int) -> int:
+    """The bits behind the leading ones that name one of so many groups, a power of two."""
+    return 64 - (count.bit_length() - 1)
+
+
+def with_hash_keys(lane: Column, base: Column, high: Column, table: HashKeyTable) -> Column:
+    """The lane of the account's hash key where it has one, otherwise this lane; `high` is the digest's upper half.
 
     One bit of a small table tells most keys without a hash key: only the others are looked up.
     """
     mask = len(table.keys) - 1
-    group = low.bitwiseAND(F.lit(len(table.displacements) - 1)).cast("int")
+    group = F.shiftrightunsigned(high, _behind(len(table.displacements))).cast("int")
     own = F.shiftrightunsigned(high, table.shift).bitwiseAND(F.lit(mask)).cast("int")
     slot = own.bitwiseXOR(integer_at(packed(table.displacements, 4), _times(group, 4)))
     pin = integer_at(packed(table.lanes, 4), _times(slot, 4))

@@ -107,6 +107,7 @@ def test_a_live_group_is_read_with_its_lag_and_planned(broker: Cluster, topic: C
         document = keylane.assign(address, group=group, add=["new"])
         assert (document.assignor, document.load_from, document.group) == ("range", "lag", group)
         assert sum(row.lag or 0 for row in document.members) == 2
+        assert any("1 lane has no committed offset" in note for note in document.notes)
         assert {row.assignor: row.moved for row in document.compared}["cooperative-sticky"] == 1
     finally:
         reader.close()
@@ -114,6 +115,25 @@ def test_a_live_group_is_read_with_its_lag_and_planned(broker: Cluster, topic: C
         keylane.assign(address, group=group)
     with pytest.raises(UnknownNameError, match=group):
         live_group(address, f"{group}x")
+
+
+def test_a_live_group_of_the_protocol_of_kafka_4_is_read(broker: Cluster, topic: Callable[..., str]) -> None:
+    name = topic(lanes=4)
+    fill(broker, name, [1, 1, 1, 1])
+    group = f"modern-{name}"
+    settings = {**librdkafka_settings(broker), "group.id": group, "auto.offset.reset": "earliest"}
+    readers = [Consumer({**settings, "group.protocol": "consumer"}) for _ in range(2)]
+    try:
+        for reader in readers:
+            reader.subscribe([name])
+        wait_for(lambda: all(len(reader.assignment()) == 2 for reader in readers), *readers)
+        found = live_group(f"kafka://{broker.bootstrap}", group)
+        assert (found.protocol, found.assignor, len(found.members)) == ("consumer", "uniform", 2)
+        document = keylane.assign(f"kafka://{broker.bootstrap}", group=group, remove=[found.members[0].id])
+        assert (document.assignor, document.moved) == ("uniform", 2)
+    finally:
+        for reader in readers:
+            reader.close()
 
 
 def _has_read(reader: Consumer, read: list[Any], wanted: int) -> bool:

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from tests.integration.owner_run import OwnerRun, judged, messages_of, reader_of, resume, wrong_states
 from tests.integration.topics import create_topic, delete_topic
 
 from keylane.errors import DataError, FencedError, KeylaneError
 from keylane.groups.ownership import Lease, Terms
 from keylane.systems.kafka import InputRecord, JsonStep, LaneOwner, OutputRecord, OwnerPlan, kafka_access
+from keylane.systems.kafka import owner as owning
 from keylane.systems.kafka.owner_writers import Duty, Produced, TransactionalWriter, fence_all
 from keylane.systems.leases import open_leases
 from keylane.systems.leases.sqlite import sqlite_leases
@@ -136,8 +139,17 @@ class Echo(JsonStep):
         return [OutputRecord(record.key, str(state["count"]).encode())]
 
 
-def owned(plan: OwnerPlan, instances: int, seconds: float = 60.0, until: int = 0) -> None:
-    """Run an owner in this process until it has written so many records, and stop it gracefully."""
+def owned(
+    plan: OwnerPlan,
+    instances: int,
+    seconds: float = 60.0,
+    until: int = 0,
+    midway: tuple[int, Callable[[], None]] = (0, lambda: None),
+) -> None:
+    """Run an owner in this process until it has written so many records, and stop it gracefully.
+
+    `midway` is called once, when it has written so many.
+    """
     with open_leases(plan.folder.parent / "leases.db", plan.group, instances, TTL) as store:
         owner = LaneOwner(plan, Echo(), store)
         failure: list[BaseException] = []
@@ -151,10 +163,14 @@ def owned(plan: OwnerPlan, instances: int, seconds: float = 60.0, until: int = 0
         thread = Thread(target=run)
         thread.start()
         end = time.monotonic() + seconds
-        while thread.is_alive() and owner.health()[1]["written"] < until:
-            assert time.monotonic() < end, str(owner.health())
-            time.sleep(0.05)
-        owner.stop()
+        try:
+            for many, then in (midway, (until, owner.stop)):
+                while thread.is_alive() and owner.health()[1]["written"] < many:
+                    assert time.monotonic() < end, str(owner.health())
+                    time.sleep(0.05)
+                then()
+        finally:
+            owner.stop()
         thread.join()
         if failure:
             raise failure[0]
@@ -182,6 +198,37 @@ def test_what_cannot_go_on_is_an_error(broker: Cluster, topic: Callable[..., str
         owned(replace(plan, output=wide), 1, until=12)
     with pytest.raises(KeylaneError, match="nowhere"):
         owned(replace(plan, topic="nowhere"), 1, until=1)
+
+
+def test_lanes_that_a_topic_gains_are_read(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owning, "GROWTH_SECONDS", 0.2)
+    source, output = topic(2, "owned"), topic(2, "made")
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+
+    def grow() -> None:
+        for name in (output, source):
+            for done in client.create_partitions([NewPartitions(name, 3)]).values():
+                done.result(60)
+        until_partitions(broker, source, 3)
+        send(broker, source, 4, lane=2)
+
+    plan = OwnerPlan(kafka_access(broker.bootstrap), "gained", source, output, tmp_path / "snapshots", Terms(TTL))
+    send(broker, source, 3, lane=1)
+    owned(plan, 1, until=7, midway=(3, grow))
+    reader = reader_of(broker.bootstrap)
+    for lane, many in ((1, 3), (2, 4)):
+        values = [message.value() for message in messages_of(reader, output, lane, 0, 10**6)]
+        assert values == [str(number).encode() for number in range(1, many + 1)]
+    reader.close()
+
+
+def until_partitions(broker: Cluster, topic: str, count: int) -> None:
+    client, end = AdminClient({"bootstrap.servers": broker.bootstrap}), time.monotonic() + 60
+    while len(client.list_topics(topic, timeout=10).topics[topic].partitions) < count:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_another_number_of_ids_begins_behind_a_fence(

@@ -45,13 +45,13 @@ from keylane.systems.kafka.cluster import is_permanent, open_cluster
 from keylane.systems.kafka.owner_epochs import owner_headers
 from keylane.systems.kafka.owner_writers import WRITERS, Duty, OwnerFence, Produced
 from keylane.systems.leases.group import check_group
-from keylane.systems.leases.keeper import LeaseKeeper
+from keylane.systems.leases.keeper import STUCK_SECONDS, LeaseKeeper
 from keylane.systems.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from keylane.groups.ownership import Lease, LeaseStore
+    from keylane.groups.ownership import Claim, Lease, LeaseStore
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.owner_epochs import Headers
     from keylane.systems.kafka.owner_writers import OwnerWriter
@@ -65,8 +65,8 @@ TURN_SECONDS: Final = 0.1
 #: Positions are committed again so often, though nothing came: brokers drop the offsets of a group that is silent for
 #: days, and what was written already would be written once more.
 TOUCH_SECONDS: Final = 3600.0
-#: Not well: the loop has not come around for so many seconds.
-SILENT_SECONDS: Final = 60.0
+#: Topics are asked so often whether they have more lanes than before: nobody would read those otherwise.
+GROWTH_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,8 @@ class OwnerPlan:
     """Where an owner reads, writes and keeps its snapshots, and how.
 
     `instance` is the id that it wants, or None for whichever is free. `fence`: see `owner_writers`. `batch` records at
-    most are applied at a time, and a snapshot is taken when the last is `snapshot_seconds` old.
+    most are applied at a time, and a snapshot is taken when the last is `snapshot_seconds` old. A batch, a `dump` or a
+    `load` of one lane that takes longer than `stuck_seconds` is taken for a loop that is stuck: it loses the lease.
     """
 
     access: KafkaAccess
@@ -148,13 +149,15 @@ class OwnerPlan:
     batch: int = 1000
     snapshot_seconds: float = 30.0
     name: str = ""
+    stuck_seconds: float = STUCK_SECONDS
 
     def __post_init__(self) -> None:
         check_group(self.group, 1)
         if self.fence not in WRITERS:
             raise UsageError.of("no such fence", got=self.fence, allowed=", ".join(WRITERS))
-        if self.batch < 1 or self.snapshot_seconds < 0:
-            raise UsageError.of("not a plan of an owner", got=self, allowed="batch >= 1, snapshot_seconds >= 0")
+        if self.batch < 1 or self.snapshot_seconds < 0 or self.stuck_seconds <= 0:
+            allowed = "batch >= 1, snapshot_seconds >= 0, stuck_seconds > 0"
+            raise UsageError.of("not a plan of an owner", got=self, allowed=allowed)
 
 
 @dataclass(slots=True)
@@ -195,6 +198,7 @@ class LaneOwner(Generic[S]):
         self._holding: _Holding[S] | None = None
         self._counts = dict.fromkeys(("applied", "replayed", "written", "snapshots", "fenced", "interrupted"), 0)
         self._around, self._lanes, self._output_lanes, self._topic_id = clock(), 0, 0, ""
+        self._looked_at = clock()
         self._silence: Callable[[], str] = lambda: ""
 
     def stop(self) -> None:
@@ -226,7 +230,7 @@ class LaneOwner(Generic[S]):
             "store_silence": self._silence(),
             **self._counts,
         }
-        return idle < SILENT_SECONDS and self._phase != "stopped", shown
+        return idle < self._plan.stuck_seconds and self._phase != "stopped", shown
 
     def run(self) -> None:
         """Take an id and serve its lanes, again and again, until `stop`. An error ends it; the id is given back."""
@@ -239,7 +243,7 @@ class LaneOwner(Generic[S]):
             self._topic_id = cluster.topic_ids([plan.topic]).get(plan.topic, "")
         claim = claim_of(self.name, self._store.instances, plan.terms, plan.instance)
         try:
-            with self._consumer() as consumer, LeaseKeeper(self._store, claim, self._clock) as keeper:
+            with self._consumer() as consumer, self._keeper(claim) as keeper:
                 self._silence = lambda: keeper.silence
                 while not self._stop.is_set():
                     self._turn("waiting")
@@ -252,24 +256,25 @@ class LaneOwner(Generic[S]):
         finally:
             self._phase = "stopped"
 
+    def _keeper(self, claim: Claim) -> LeaseKeeper:
+        return LeaseKeeper(self._store, claim, self._clock, stuck_seconds=self._plan.stuck_seconds)
+
     def _own(self, lease: Lease, keeper: LeaseKeeper, consumer: Any) -> None:
         """Serve under a lease until it is lost. An interruption leaves states in memory; the fence is put up anew."""
         plan = self._plan
-        # More of them than before, perhaps; where nobody answers, as many as there were.
-        with suppress(BrokerError), open_cluster(plan.access) as cluster:
-            self._lanes = cluster.lanes([plan.topic])[plan.topic]
-        lanes = tuple(lanes_of(lease.instance, self._store.instances, self._lanes))
-        self._holding = _Holding(lease, lanes, kept_at=self._clock(), touched_at=self._clock())
-        self._tell("owned", {"instance": lease.instance, "epoch": lease.epoch, "lanes": lanes})
-        duty = Duty(plan.access, plan.group, plan.topic, lanes, plan.output, self._output_lanes, lease, plan.terms.ttl)
+        self._has_grown(consumer)
+        holding = _Holding[S](lease, self._lanes_of(lease), kept_at=self._clock(), touched_at=self._clock())
+        self._holding = holding
+        self._tell("owned", {"instance": lease.instance, "epoch": lease.epoch, "lanes": holding.lanes})
         while not keeper.has_lost(lease) and not self._stop.is_set():
             self._turn("waiting")
             if not keeper.holds(lease):
                 keeper.wait(TURN_SECONDS)
                 continue
-            writer = WRITERS[plan.fence](duty)
+            holding.lanes = self._lanes_of(lease)
+            writer = WRITERS[plan.fence](self._duty(holding))
             try:
-                self._serve(self._holding, writer, keeper, consumer)
+                self._serve(holding, writer, keeper, consumer)
             except BrokerError as error:
                 if is_permanent(error.__cause__):
                     raise
@@ -282,6 +287,27 @@ class LaneOwner(Generic[S]):
         if not self._stop.is_set():
             self._tell("lost", {"instance": lease.instance, "epoch": lease.epoch})
         self._holding = None
+
+    def _lanes_of(self, lease: Lease) -> tuple[int, ...]:
+        return tuple(lanes_of(lease.instance, self._store.instances, self._lanes))
+
+    def _duty(self, holding: _Holding[S]) -> Duty:
+        plan, lanes, lease = self._plan, holding.lanes, holding.lease
+        return Duty(plan.access, plan.group, plan.topic, lanes, plan.output, self._output_lanes, lease, plan.terms.ttl)
+
+    def _has_grown(self, consumer: Any) -> bool:
+        """Whether a topic has more lanes than before. Where no broker answers there are as many as there were."""
+        from confluent_kafka import KafkaException
+
+        before = self._lanes, self._output_lanes
+        self._looked_at = self._clock()
+        with suppress(KafkaException):
+            found = [
+                len(consumer.list_topics(topic, timeout=1.0).topics[topic].partitions)
+                for topic in (self._plan.topic, self._plan.output)
+            ]
+            self._lanes, self._output_lanes = map(max, before, found)
+        return (self._lanes, self._output_lanes) != before
 
     def _serve(self, holding: _Holding[S], writer: OwnerWriter, keeper: LeaseKeeper, consumer: Any) -> None:
         self._turn("fencing")
@@ -309,6 +335,10 @@ class LaneOwner(Generic[S]):
             if self._clock() - holding.touched_at >= TOUCH_SECONDS and holding.written:
                 writer.write([], holding.written, consumer)
                 holding.touched_at = self._clock()
+            if self._clock() - self._looked_at >= GROWTH_SECONDS and self._has_grown(consumer):
+                # The caller begins again, with the lanes that the topics have now.
+                self._tell("grown", {"lanes": self._lanes, "output_lanes": self._output_lanes})
+                break
         if self._stop.is_set() and holding.pending is None:
             self._turn("stopping")
             self._keep(holding)

@@ -33,8 +33,15 @@ _NAP: Final = 0.2
 class LeaseKeeper:
     """Keeps a claim up between `with` and its end, where the lease is released. Any thread may call its methods."""
 
-    def __init__(self, store: LeaseStore, claim: Claim, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._claim, self._clock = store, claim, clock
+    def __init__(
+        self,
+        store: LeaseStore,
+        claim: Claim,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        stuck_seconds: float = STUCK_SECONDS,
+    ) -> None:
+        self._store, self._claim, self._clock, self._stuck_seconds = store, claim, clock, stuck_seconds
         self._changed, self._asking = Condition(), Lock()
         self._stopped = False
         self._failure: KeylaneError | None = None
@@ -112,7 +119,7 @@ class LeaseKeeper:
                     return
                 now = self._clock()
                 stuck = self._claim.lease is not None and self.idle_seconds() > max(
-                    STUCK_SECONDS, STUCK_LEASES * self._claim.terms.ttl
+                    self._stuck_seconds, STUCK_LEASES * self._claim.terms.ttl
                 )
                 request = None if stuck else self._claim.request(now)
                 if request is None:

@@ -42,8 +42,8 @@ class InMemory:
         return self.table.leases
 
 
-def keeper_of(store: InMemory, name: str = "a") -> LeaseKeeper:
-    return LeaseKeeper(store, claim_of(name, store.instances, Terms(TTL)))
+def keeper_of(store: InMemory, name: str = "a", stuck_seconds: float = 60.0) -> LeaseKeeper:
+    return LeaseKeeper(store, claim_of(name, store.instances, Terms(TTL)), stuck_seconds=stuck_seconds)
 
 
 def soon(is_true: Callable[[], object]) -> None:
@@ -102,10 +102,9 @@ def test_an_id_that_another_has_taken_is_lost_and_waited_for() -> None:
 
 
 def test_a_loop_that_is_stuck_loses_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "STUCK_SECONDS", 0.0)
     monkeypatch.setattr(keeping, "STUCK_LEASES", 1.0)
     store = InMemory()
-    with keeper_of(store) as keeper:
+    with keeper_of(store, stuck_seconds=0.0) as keeper:
         soon(lambda: store.table.leases[0].owner)
         soon(lambda: not store.table.leases[0].is_live(time.monotonic()))
         asked = store.asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,10 @@ def three_files(folder: Path) -> list[Event]:
     """Three files, each later than the one before: a batch each."""
     parts = [events(150, number, START + 3 * number * MINUTE, START + 3 * (number + 1) * MINUTE) for number in range(3)]
     for number, part in enumerate(parts):
-        write_lines(folder / f"{number}.jsonl", part)
+        path = folder / f"{number}.jsonl"
+        write_lines(path, part)
+        # Spark takes files by the millisecond of their last change, and these are written within one.
+        os.utime(path, (1_700_000_000 + number,) * 2)
     return [event for part in parts for event in part]
 
 

@@ -79,6 +79,16 @@ CALLS = {
     ),
     "migrate plan": Call("migrate plan {f}/c.yaml {f}/c.yaml"),
     "aggregate queries": Call("aggregate queries add {f}/queries.json --queries {out}/q.sqlite"),
+    "aggregate queries list": Call("aggregate queries list --queries {f}/q.sqlite"),
+    **{
+        f"aggregate queries {verb}": Call(
+            f"aggregate queries {verb} q --queries {{out}}/q.sqlite",
+            first="aggregate queries add {f}/queries.json --queries {out}/q.sqlite",
+        )
+        for verb in ("pause", "resume", "remove")
+    },
+    "aggregate verify nothing": Call("aggregate verify {out}/none", codes=(1, 2)),
+    "aggregate explain nothing": Call("aggregate explain {out}/none", codes=(1, 2)),
     "aggregate": Call("aggregate --from {f}/day --to {out}/results --queries {f}/q.sqlite", spark=True),
     "shards plan": Call("shards plan --layout {f}/layout.json --cap 60 --report {out}/p.html", codes=(3,)),
     "assign": Call("assign --lanes 12,12 --members A,B,C --rolling --report {out}/p.html"),

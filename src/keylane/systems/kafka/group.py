@@ -5,6 +5,7 @@ Only read: nothing here changes a group. An assignor for the group itself: `grou
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["LiveGroup", "live_group", "manual_assignment"]
 
 NO_SUCH: Final = "DEAD"
+#: Answers while brokers elect or load the coordinator of a group, as on a cluster that nobody has read from before.
+MOVING: Final = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,14 @@ def live_group(address: str, name: str, properties: Iterable[tuple[str, str]] = 
 
     with open_cluster(cluster_access(address, properties)) as cluster:
         cluster.reached()
-        try:
-            return _read(cluster, name)
-        except KafkaException as error:
-            raise explained(error, cluster.access.brokers, cluster.listener) from None
+        until = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return _read(cluster, name)
+            except KafkaException as error:
+                if error.args[0].name() not in MOVING or time.monotonic() > until:
+                    raise explained(error, cluster.access.brokers, cluster.listener) from None
+                time.sleep(0.2)
 
 
 def _read(cluster: KafkaCluster, name: str) -> LiveGroup:

@@ -241,7 +241,7 @@ def _top(document: DemoFigures) -> Markup:
         tag(
             "h1",
             "The same lanes (partitions) carry ",
-            tag("em", f"{min(gains):.1f} to {max(gains):.1f} times", class_="after"),
+            tag("em", f"{_between(min(gains), max(gains))} times", class_="after"),
             " the records before the fullest is full.",
         ),
         tag(
@@ -300,6 +300,15 @@ def _card(case: DemoCase) -> Markup:
         href=f"#{case.name}",
         class_="card",
     )
+
+
+def _between(low: float, high: float) -> str:
+    """Two figures as a range, or as one where they read alike.
+
+    >>> _between(1.24, 3.3), _between(1.01, 1.04)
+    ('1.2 to 3.3', '1.0')
+    """
+    return f"{low:.1f}" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f}"
 
 
 def _gain(case: DemoCase) -> float:

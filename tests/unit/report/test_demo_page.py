@@ -93,7 +93,7 @@ def test_hashes_of_keys_differ_from_page_to_page(document: Document) -> None:
 def test_the_verdict_comes_first_and_every_part_is_there(document: Document) -> None:
     text = demo_page(document())
     headings = re.findall(r"<h[12]>(.*?)</h[12]>", text)
-    assert "Same records, same lanes" in headings[0]
+    assert "The same lanes (partitions) carry" in headings[0]
     assert [found["id"] for tag, found in read(text).elements if tag == "section"] == [
         "payments",
         "rides",

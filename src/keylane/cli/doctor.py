@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from keylane.systems.config import Configuration
     from keylane.systems.doctor import Inspection
 
+#: What runs on Spark, for a machine without it.
+ON_SPARK = "route, match, aggregate, demo, large data"
+
 
 @click.command(short_help="What is installed, what is missing, and the one line that fixes it.")
 @click.option(
@@ -43,7 +46,7 @@ def doctor(broker: str | None, spark_jars: str | None, output: str) -> tuple[Res
 def as_result(parts: list[Inspection], configured: Configuration | None = None) -> Result:
     """All parts as a table; below it what is configured and what to do, the needed first."""
     from keylane.documents.dev import ConfiguredSetting, DoctorDocument, ExaminedPart
-    from keylane.systems.doctor import KAFKA, is_well, lacking_for_kafka
+    from keylane.systems.doctor import KAFKA, SPARK, is_well, lacking_for_kafka, lacking_for_spark
 
     fine = is_well(parts)
     rows = [
@@ -67,10 +70,11 @@ def as_result(parts: list[Inspection], configured: Configuration | None = None) 
     shown = [{**row.as_json(), **({} if row.needed or row.state == "ok" else {"state": "optional"})} for row in rows]
     problem = sorted((part for part in parts if part.fix), key=lambda part: not part.needed)
     lines = [f"{'needed' if part.needed else 'optional'}: {part.part}: {part.fix}" for part in problem]
-    asked = (
-        "files, Spark and Kafka" if any(one.needed and one.used_for == KAFKA for one in parts) else "files and Spark"
-    )
-    verdict = [f"ok: everything needed for {asked} is there" if fine else "broken: something needed is not there"]
+    asked = ["files", *(use for use in (SPARK, KAFKA) if any(one.needed and one.used_for == use for one in parts))]
+    uses = " and ".join(filter(None, (", ".join(asked[:-1]), asked[-1])))
+    verdict = [f"ok: everything needed for {uses} is there" if fine else "broken: something needed is not there"]
+    if spark := lacking_for_spark(parts):
+        verdict.append(f"for Spark ({ON_SPARK}) this is missing: {', '.join(spark)}")
     if kafka := lacking_for_kafka(parts):
         verdict.append(f"for Kafka this is missing: {', '.join(kafka)}")
     columns = ("part", "state", "used_for", "found")

@@ -1,7 +1,7 @@
 """What keylane can use on this machine, what is missing, and the one line that fixes it. Changes nothing.
 
-Each part is checked by using it: a library is imported, Java is run, a jar is hashed, a broker is contacted. Needed is
-what every command on Spark needs; with a broker named, what Kafka needs too.
+Each part is checked by using it: a library is imported, Java is run, a jar is hashed, a broker is contacted. What Spark
+needs is needed where PySpark is installed, and what Kafka needs where a broker is named.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 State: TypeAlias = Literal["ok", "missing", "wrong"]
 
-SPARK: Final = "route, demo"
+SPARK: Final = "Spark"
 KAFKA: Final = "Kafka"
-BUDGET: Final = "brokers"
+BROKERS: Final = "brokers"
 KINESIS: Final = "Kinesis"
 DEV_KAFKA: Final = "dev kafka"
 BROKER: Final = "broker"
-GEO: Final = "places"
-CELLS: Final = "quick cells"
+GEO: Final = "locations"
+CELLS: Final = "faster cells"
 #: Read twice, this far apart, a wall clock that is being set differs from the monotonic clock.
 CLOCK_SECONDS: Final = 0.2
 CLOCK_SLACK: Final = 0.05
@@ -81,7 +81,7 @@ LIBRARIES: Final = (
     Library("pyspark", "pyspark", "4.2", "4.3", SPARK, "spark"),
     Library("pandas", "pandas", "2.2", "3", SPARK, "spark"),
     Library("confluent-kafka", "confluent_kafka", "2.6", None, KAFKA, "kafka"),
-    Library("kafka-python", "kafka", "3.0", None, BUDGET, "kafka"),
+    Library("kafka-python", "kafka", "3.0", None, BROKERS, "kafka"),
     Library("boto3", "boto3", "1.35", None, KINESIS, "kinesis"),
     Library("protobuf", "google.protobuf", "5", None, KINESIS, "kinesis"),
     Library("h3", "h3", "4.1", None, GEO, "geo"),
@@ -104,30 +104,40 @@ def is_well(parts: list[Inspection]) -> bool:
 
 def lacking_for_kafka(parts: list[Inspection]) -> list[str]:
     """Parts that Kafka needs and that are not there, where Kafka is not what was asked about; without the broker."""
-    of_kafka = [part for part in parts if part.used_for in (KAFKA, BUDGET, DEV_KAFKA) and part.part != BROKER]
-    return [part.part for part in of_kafka if part.state != "ok" and not part.needed]
+    return _lacking([part for part in parts if part.used_for in (KAFKA, BROKERS, DEV_KAFKA) and part.part != BROKER])
+
+
+def lacking_for_spark(parts: list[Inspection]) -> list[str]:
+    """Parts that Spark needs and that are not there, where PySpark is not installed."""
+    return _lacking([part for part in parts if part.used_for == SPARK])
+
+
+def _lacking(parts: list[Inspection]) -> list[str]:
+    return [part.part for part in parts if part.state != "ok" and not part.needed]
 
 
 def examined(broker: str | None = None, spark_jars: str | None = None) -> Iterator[Inspection]:
-    """Every part in turn; with a broker named, what Kafka needs is needed."""
-    kafka = broker is not None
+    """Every part in turn. What Spark needs is needed where it is installed, what Kafka needs with a broker named."""
+    kafka, spark = broker is not None, spark_jars is not None or _is_installed("pyspark")
     yield Inspection(
         "keylane", "ok", needed=True, used_for="all", found=f"{__version__} in {Path(__file__).parents[1]}"
     )
     python = f"{'.'.join(map(str, sys.version_info[:3]))} in {sys.prefix}"
     yield Inspection("Python", "ok", needed=True, used_for="all", found=python)
-    yield _part("user", SPARK, _user)
-    yield _part("Java", SPARK, _java)
+    yield _part("user", SPARK, _user, needed=spark)
+    yield _part("Java", SPARK, _java, needed=spark)
+    needs = {"all": True, SPARK: spark, KAFKA: kafka}
     for library in LIBRARIES:
-        needed = library.used_for in ("all", SPARK) or (kafka and library.used_for == KAFKA)
+        needed = needs.get(library.used_for, False)
         yield _part(library.name, library.used_for, partial(_library, library), needed=needed)
-    yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=kafka or bool(spark_jars))
+    connector = spark and (kafka or spark_jars is not None)
+    yield _part("Spark's Kafka connector", KAFKA, partial(_connector, spark_jars), needed=connector)
     yield _part("Kafka's own jars", DEV_KAFKA, partial(_kit, "broker", "keylane dev jars broker"), needed=False)
     yield _part("H3 for Java", CELLS, partial(_kit, "geo", "keylane dev jars geo"), needed=False)
     yield _part("AWS region", KINESIS, _region, needed=False)
     yield _part(BROKER, KAFKA, partial(_broker, broker), needed=kafka)
-    yield _part("disk", SPARK, _disk)
-    yield _part("memory", SPARK, _memory)
+    yield _part("disk", SPARK, _disk, needed=spark)
+    yield _part("memory", SPARK, _memory, needed=spark)
     yield _part("clock", "time windows", _clock)
 
 
@@ -142,6 +152,14 @@ def _part(name: str, used_for: str, look: Callable[[], str], *, needed: bool = T
         return Inspection(
             name, state, needed, used_for, found.rstrip(":;") or hint, hint if found else "see the message"
         )
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _user() -> str:

@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import time
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import pytest
@@ -64,6 +64,29 @@ def test_a_machine_without_kafka_is_well_and_told_what_kafka_would_need() -> Non
         "H3 for Java": "keylane dev jars geo",
         "broker": "keylane dev kafka up",
     }
+
+
+def test_a_machine_without_spark_is_well_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def installed(name: str) -> str:
+        if name in ("pyspark", "pandas"):
+            raise PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(doctor, "version", installed)
+    monkeypatch.setattr("keylane.spark.jvm._homes", lambda _environ: iter(()))
+    parts = found()
+    assert [name for name, part in parts.items() if part.needed] == ["keylane", "Python", "pyarrow", "clock"]
+    result = as_result(list(parts.values()))
+    assert (result.exit_code, result.answer[:2]) == (
+        0,
+        [
+            "ok: everything needed for files is there",
+            "for Spark (route, match, aggregate, demo, large data) this is missing: Java, pyspark, pandas",
+        ],
+    )
+    # Twin: where PySpark is installed, Java has to be there.
+    monkeypatch.setattr(doctor, "version", version)
+    assert as_result(list(examined())).exit_code == 1
 
 
 def test_kinesis_has_its_rows_and_none_of_them_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

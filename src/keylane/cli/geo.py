@@ -19,6 +19,7 @@ from keylane.cli.options import (
     range_options,
     scale_option,
     settings_from,
+    spark_is_configured,
     two_columns,
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
@@ -155,6 +156,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
     given = Options(
         kafka=kafka,
         conf=settings_from(options["settings"]),
+        configured=spark_is_configured(),
         **{name: options[name] for name in ("time", "unit", "scale", "engine", "kind", "master")},
     )
     if options["place"] and (options["lat"] or options["lng"]):

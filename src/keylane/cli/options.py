@@ -317,20 +317,33 @@ _READ_ALIKE: Final = (
 )
 
 
+def typed_among(names: Sequence[str]) -> list[click.Parameter]:
+    """Which of these options are on the command line that runs: neither defaults nor what is configured."""
+    context = click.get_current_context()
+    typed = click.core.ParameterSource.COMMANDLINE
+    return [
+        one
+        for one in context.command.params
+        if one.name in names and context.get_parameter_source(one.name or "") is typed
+    ]
+
+
+def spark_is_configured() -> bool:
+    """Whether master and settings come from keylane.toml or KEYLANE_*: where Spark runs, not that it has to."""
+    return not typed_among(("master", "settings"))
+
+
 def read_alike(*left_out: str) -> str:
     """What was typed of these options in the command that runs, to be typed again in one that it proposes.
 
     A secret is never among it: such properties are only taken as references.
     """
-    context = click.get_current_context()
-    words: list[str] = []
-    for option in context.command.params:
+    params, words = click.get_current_context().params, list[str]()
+    for option in typed_among([name for name in _READ_ALIKE if name not in left_out]):
         name = option.name or ""
-        typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if name in _READ_ALIKE and name not in left_out and typed:
-            given = context.params[name]
-            for value in given if isinstance(given, tuple) else (given,):
-                words += [option.opts[0], shlex.quote(_as_typed(name, value))]
+        given = params[name]
+        for value in given if isinstance(given, tuple) else (given,):
+            words += [option.opts[0], shlex.quote(_as_typed(name, value))]
     return "".join(f" {word}" for word in words)
 
 

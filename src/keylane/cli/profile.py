@@ -24,7 +24,9 @@ from keylane.cli.options import (
     range_options,
     scale_option,
     settings_from,
+    spark_is_configured,
     two_columns,
+    typed_among,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -74,6 +76,12 @@ _PASSED_ON: Final = (
     *("time", "unit", "size", "lane", "windows", "seconds", "scale", "approximate"),
     *("engine", "kind", "master"),
 )
+#: All that says how a source is read and counted.
+_COUNTING: Final = (
+    *("keys", "encodings", "place", *_PASSED_ON, "settings"),
+    *("last", "since", "until", "most", "partitions", "csv_null", "delimiter", "pairs", "file"),
+    *("value", "value_schema", "message", "jars", "packages"),
+)
 
 
 def check_profiled(source: str) -> None:
@@ -119,7 +127,10 @@ def _made(
     from keylane.pipelines.profile import profile as run
 
     given = Options(
-        kafka=kafka, conf=settings_from(options["settings"]), **{name: options[name] for name in _PASSED_ON}
+        kafka=kafka,
+        conf=settings_from(options["settings"]),
+        configured=spark_is_configured(),
+        **{name: options[name] for name in _PASSED_ON},
     )
     with spark_progress("profile"):
         made = run(
@@ -140,37 +151,12 @@ def _made(
     return made
 
 
-def shown_name(name: str) -> str:
-    """The option of this command that gives an argument, as it is typed."""
-    params = click.get_current_context().command.params
-    return next((max(one.opts, key=len) for one in params if one.name == name), name)
-
-
 def _refuse_reading(options: Arguments) -> None:
-    """A profile is counted already: what says how to count would be of no effect."""
-    given = {
-        name: shown_name(name)
-        for name in (
-            "keys",
-            "encodings",
-            "place",
-            "scale",
-            "time",
-            "unit",
-            "windows",
-            "size",
-            "lane",
-            "seconds",
-            "kind",
-            "settings",
-            "approximate",
-            *("last", "since", "until", "most", "partitions"),
-        )
-        if options[name]
-    }
-    if given:
-        lanes = click.get_current_context().command.name == "plan" and "lane" in given and options["lane"].isdigit()
-        hint = f"did you mean --lanes {options['lane']}?" if lanes else f"leave out {', '.join(given.values())}"
+    """A profile is counted already: what says how to count would be of no effect. What is configured is no request."""
+    typed = {one.name: max(one.opts, key=len) for one in typed_among(_COUNTING)}
+    if typed:
+        lanes = click.get_current_context().command.name == "plan" and "lane" in typed and options["lane"].isdigit()
+        hint = f"did you mean --lanes {options['lane']}?" if lanes else f"leave out {', '.join(typed.values())}"
         raise click.UsageError(f"SRC is a profile, and counted already; hint: {hint}")
 
 

@@ -59,7 +59,8 @@ class Options:
 
     `time` is the column that windows are cut by, `unit` the unit of its integers, `size` the column with the
     size of a record, `lane` that of its lane. `kind` as in `route`. `seconds` is how long a topic is listened to.
-    `scale` is how many of a location's numbers make a degree; None: as in the contract, otherwise 1.
+    `scale` is how many of a location's numbers make a degree; None: as in the contract, otherwise 1. `configured`:
+    `master` and `conf` are not of this call, but of a configuration: where Spark runs, not that it has to.
     """
 
     time: str | None = None
@@ -74,6 +75,7 @@ class Options:
     kind: str | None = None
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    configured: bool = False
     kafka: StreamOptions = field(default_factory=StreamOptions)
 
     def request(self, key: Key, contract: Contract | None, written: Sequence[str] = ()) -> ScanRequest:
@@ -145,8 +147,8 @@ def _why_spark(options: Options, spark: SparkSession | None) -> str:
         "a session": spark is not None,
         "--approximate": options.approximate,
         "--for": options.seconds is not None,
-        "--master": options.master is not None,
-        "--conf": bool(options.conf),
+        "--master": options.master is not None and not options.configured,
+        "--conf": bool(options.conf) and not options.configured,
         "--spark-jars": options.kafka.jars is not None,
         "--spark-packages": options.kafka.packages is not None,
     }

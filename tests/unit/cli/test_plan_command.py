@@ -214,10 +214,29 @@ def test_a_count_that_is_none_is_refused_with_what_is_allowed(run: Run, stored: 
 
 
 def test_what_says_how_to_read_is_refused_for_a_profile(run: Run, stored: Path) -> None:
-    for said in (("--key", "k"), ("--time", "at"), ("--time-unit", "ms")):
-        code, _, err = run("plan", stored, *said, "--lanes", 8)
+    asked = (("--key", "k"), ("--time", "at"), ("--time-unit", "ms"), ("--engine", "local"), ("--delimiter", ";"))
+    for given in (*asked, ("--master", "local[1]"), ("--conf", "spark.a=b"), ("--kafka", "client.id=a")):
+        code, _, err = run("plan", stored, *given, "--lanes", 8)
         assert code == 2
-        assert "counted already" in err
+        assert err.endswith(f"SRC is a profile, and counted already; hint: leave out {given[0]}\n")
+
+
+def test_what_is_configured_for_spark_asks_for_no_spark(
+    run: Run, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "keylane.toml").write_text(
+        '[spark]\nmaster = "spark://none:1"\n[spark.conf]\n"spark.executor.memory" = "1g"\n', "utf-8"
+    )
+    assert run("plan", stored, "--lanes", 8)[0] == 0
+    rows = "".join(f'{{"k": "k-{n % 7}"}}\n' for n in range(100))
+    (tmp_path / "rows.jsonl").write_text(rows, "utf-8")
+    for engine in ("auto", "local"):
+        code, out, err = run("profile", "rows.jsonl", "--key", "k", "--engine", engine, "-o", "json")
+        assert (code, json.loads(out)["records"]) == (0, 100), err
+    # Twin: on the command line the same is a request.
+    code, _, err = run("profile", "rows.jsonl", "--key", "k", "--engine", "local", "--master", "spark://none:1")
+    assert (code, "only Spark can do this" in err) == (2, True)
 
 
 def test_a_profile_is_not_said_to_be_kept_where_it_is_not(run: Run, stored: Path, tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ lanes are one array and not a million objects; `Assignment.of` and `as_lists` gi
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_right
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import repeat
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from keylane.errors import LaneCountError, UsageError
 from keylane.numbers import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -128,16 +129,6 @@ class Lanes:
         there = (indexes >= 0) & (indexes < counts[topics])
         return np.asarray(self.starts, dtype=np.int64)[topics[there]] + indexes[there]
 
-    @cached_property
-    def pairs(self) -> NDArray[np.object_]:
-        """Every lane as a pair, by its number: made once, since a million pairs take longer than who owns them."""
-        every = (
-            lane
-            for topic, count in zip(self.topics, self.counts, strict=True)
-            for lane in zip(repeat(topic), range(count), strict=False)
-        )
-        return np.fromiter(every, dtype=np.object_, count=self.total)
-
     def topic_of_lanes(self) -> NDArray[np.int32]:
         """For every lane, where its topic stands in `topics`."""
         return np.repeat(np.arange(len(self.topics), dtype=np.int32), self.counts)
@@ -197,8 +188,16 @@ class Assignment:
         """The lanes of every member, in order; members without a lane too."""
         order = np.argsort(self.owners, kind="stable")
         ends = np.searchsorted(self.owners[order], np.arange(len(self.members) + 1)).tolist()
-        found: list[Lane] = self.lanes.pairs[order].tolist()
-        return {name: found[ends[n] : ends[n + 1]] for n, name in enumerate(self.members)}
+        topic = self.lanes.topic_of_lanes()[order]
+        index = order - np.asarray(self.lanes.starts, dtype=np.int64)[topic]
+        # Names and numbers are shared among the pairs: a million pairs take longer than to decide who owns them.
+        topics = np.array(self.lanes.topics, dtype=np.object_)[topic].tolist()
+        indexes = np.array(range(max(self.lanes.counts, default=0)), dtype=np.object_)[index].tolist()
+        with _collector_at_rest():
+            return {
+                name: list(zip(topics[begin:end], indexes[begin:end], strict=True))
+                for name, begin, end in zip(self.members, ends, ends[1:], strict=False)
+            }
 
     def counts(self) -> NDArray[np.int64]:
         """How many lanes each member has, in the order of `members`."""
@@ -222,6 +221,18 @@ class Assignment:
                 begin, source = lanes.starts[topic], self.lanes.starts[before]
                 found[begin : begin + length] = renumbered[self.owners[source : source + length]]
         return found
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Without Python's cycle collector, which would go through a million new pairs again and again and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def check_members(members: Sequence[Member]) -> None:

@@ -123,6 +123,11 @@ picture: $(STAMP) java browser ## Take the picture of the demo's page that the R
 	$(BIN)/keylane demo --to build/demo > /dev/null
 	scripts/picture.sh build/demo/index.html docs/images/demo.png
 
+.PHONY: figures
+figures: $(STAMP) ## Write the tables of figures in pages, from what the benchmarks kept
+	echo "figures: python scripts/figures.py"
+	$(BIN)/python scripts/figures.py
+
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON Schemas of the contract and of what commands print
 	echo "schemas: python -m keylane.contract.schema"

@@ -66,7 +66,9 @@ def _million() -> Iterator[Figure]:
         yield Figure(f"keylane's sticky, {which}", ours, "s")
         yield Figure(f"{which}, over Kafka's sticky", ours / least[f"sticky {which}"], "ratio", at_most=1)
         yield Figure(f"{which}, over the broker's uniform", ours / least[f"uniform {which}"], "ratio", at_most=3)
-        yield Figure(f"keylane's sticky, {which}, lists of pairs in and out", least[f"lists {which}"], "s")
+        lists = least[f"lists {which}"]
+        yield Figure(f"keylane's sticky, {which}, lists of pairs in and out", lists, "s")
+        yield Figure(f"{which}, lists of pairs, over Kafka's sticky", lists / least[f"sticky {which}"], "ratio")
     both = [sum(least[f"{side} {which}"] for which in ("first", "second")) for side in ("lists", "sticky")]
     yield Figure("both with lists, over Kafka's sticky", both[0] / both[1], "ratio", at_most=1)
     share = moved(before, after) / len(before.of(members[0].id))

@@ -2,38 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-#: Page -> what `python -m benchmarks` calls the question, and whether the page has every figure of it.
-PAGES = {
-    "how-to/match-stream.md": ("match", True),
-    "groups.md": ("simulation", True),
-}
-
-
-def kept(question: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(
-        (ROOT / "benchmarks" / "results" / f"{question}.json").read_text(encoding="utf-8")
-    )["figures"]
-    return found
-
-
-def rows(page: str) -> list[tuple[str, str]]:
-    """The table of the section on costs: figures with value and unit."""
-    section = page.partition("## What it costs")[2].partition("\n## ")[0]
-    return [row for row in re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE) if row[0] != "figure"]
-
-
-def written(figure: dict[str, Any]) -> str:
-    rounded = float(f"{float(figure['value']):.3g}")
-    return f"{rounded:,.0f} {figure['unit']}" if rounded >= 1e6 else f"{rounded:,g} {figure['unit']}"
+from scripts.figures import PAGES, ROOT, kept, rows, with_figures, written
 
 
 def differing(page: str, figures: list[dict[str, Any]], *, every: bool) -> list[str]:
@@ -55,7 +28,17 @@ def test_the_page_has_the_figures_that_were_kept(page: str) -> None:
     )
 
 
-@pytest.mark.parametrize("question", ["simulation"])
+@pytest.mark.parametrize("page", PAGES)
+def test_the_script_writes_the_table_that_the_page_has(page: str) -> None:
+    question, every = PAGES[page]
+    text, figures = (ROOT / "docs" / page).read_text(encoding="utf-8"), kept(question)
+    name, value = rows(text)[0]
+    stale = text.replace(f"| {name} | {value} |", f"| {name} | 1{value} |", 1)
+    assert stale != text
+    assert with_figures(stale, figures, every=every) == text
+
+
+@pytest.mark.parametrize("question", ["assign", "match", "simulation"])
 def test_what_was_kept_meets_its_targets(question: str) -> None:
     figures = kept(question)
     short = [

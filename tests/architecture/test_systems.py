@@ -81,6 +81,35 @@ def test_a_planted_question_is_reported(source: str) -> None:
     assert questions("keylane.cli.brokers", source) == []
 
 
+#: Packages that build on what they share (`systems.messages`), which knows none of them.
+APART = ("kafka", "kinesis", "messages")
+
+
+def acquaintances(module: str, source: str) -> list[str]:
+    """Imports by which a system, or what systems share, knows a system."""
+    room = module.split(".")[2] if module.count(".") > 2 else ""
+    others = {f"keylane.systems.{name}" for name in APART if name not in {room, "messages"}} if room in APART else set()
+    named = (
+        found
+        for node in ast.walk(parsed(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for found in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names])
+    )
+    return [f"{module} imports {name}" for name in named if name.startswith(tuple(others) or ("-",))]
+
+
+def test_no_system_knows_another(sources: dict[str, str]) -> None:
+    assert [one for module, source in sources.items() for one in acquaintances(module, source)] == []
+
+
+@pytest.mark.parametrize("module", ["keylane.systems.kinesis.target", "keylane.systems.messages.state"])
+def test_a_planted_acquaintance_is_reported(module: str) -> None:
+    source = "def f():\n    from keylane.systems.kafka.target import KafkaTarget"
+    assert len(acquaintances(module, source)) == 1
+    assert acquaintances("keylane.systems.kafka.endpoint", source) == []
+    assert acquaintances(module, "from keylane.systems.messages.headers import EPOCH") == []
+
+
 @pytest.mark.parametrize(
     "source", ['if "files" in facts: pass', 'spark.readStream.format("kafka")', 'name == "kafka-java"']
 )

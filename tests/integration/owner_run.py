@@ -26,8 +26,8 @@ from tests.integration.owner_worker import chained
 
 from keylane.history.check import check
 from keylane.history.rows import rows
-from keylane.systems.kafka.headers import EPOCH, SOURCE
 from keylane.systems.kafka.owner_epochs import EpochFilter
+from keylane.systems.messages.headers import EPOCH, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,7 +19,7 @@ from keylane.pipelines.match.options import Options
 from keylane.pipelines.route import KafkaOptions
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.systems.broker import librdkafka_settings
-from keylane.systems.kafka.headers import dead_topic
+from keylane.systems.messages.headers import dead_topic
 from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from keylane.pipelines.route import KafkaOptions, Options, route
 from keylane.pipelines.verify import verify
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka import frames, values
+from keylane.systems.messages import frames, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from keylane.errors import KeylaneError
 from keylane.pipelines.route import KafkaOptions, Options, Routed
 from keylane.pipelines.route import route as run
 from keylane.pipelines.verify import verify
-from keylane.systems.kafka import target as kafka_target
+from keylane.systems.messages import target as message_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,7 +188,7 @@ def test_a_route_recovers_from_what_was_forced(cut: Parking, step: str, monkeypa
 
 
 def test_twin_without_forcing_sparks_log_nothing_can_go_on(cut: Parking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_target, "force_batch", lambda *_: None)
+    monkeypatch.setattr(message_target, "force_batch", lambda *_: None)
     until_cut(cut, "written", monkeypatch)
     with pytest.raises(KeylaneError, match="checkpoint"):
         cut.route()

@@ -23,7 +23,7 @@ from keylane.systems.kafka import progress
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import KafkaCluster, open_cluster
 from keylane.systems.kafka.progress import Begun, TargetProgress, check_first, refuse_second
-from keylane.systems.kafka.state import RouteHead, read_head
+from keylane.systems.messages.state import RouteHead, read_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from keylane.pipelines.geo_table import TableWish, geo_table
 from keylane.pipelines.profile import Options, profile
 from keylane.profile.document import overview
 from keylane.systems.endpoint import StreamOptions, open_endpoint
-from keylane.systems.kafka import local_scan
+from keylane.systems.messages import local_scan
 from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:

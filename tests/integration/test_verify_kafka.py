@@ -31,8 +31,9 @@ from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka import cluster
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.reader import TopicReader
-from keylane.systems.kafka.state import BatchPlan, RouteHead, open_state
-from keylane.systems.kafka.values import TopicFields
+from keylane.systems.messages.chunks import WantedColumns
+from keylane.systems.messages.state import BatchPlan, RouteHead, open_state
+from keylane.systems.messages.values import TopicFields
 from keylane.testing.history import RULES
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ def test_expired_records_of_a_source_are_reported_and_not_invented(topics: Topic
     assert "1 lane of the source" in remark
     # A reader that is on its way to them is told.
     with pytest.raises(DataError, match="while it was read"):
-        list(TopicReader(kafka_access(topics.broker.bootstrap)).chunks(topics.source, 0, 0, 90))
+        list(TopicReader(WantedColumns(), kafka_access(topics.broker.bootstrap)).chunks(topics.source, 0, 0, 90))
     # What it still has is held as before.
     topics.write([replace(messages[-1], source=f"{topics.source}/0/99999")])
     assert topics.verify().verdict.counts["invented"] == 1
@@ -627,7 +628,7 @@ def test_what_is_sent_to_workers_holds_no_secret(topics: Topics, monkeypatch: py
     monkeypatch.setenv("CANARY", "s3cret-canary")
     login = {"sasl.mechanism": "PLAIN", "sasl.username": "app", "sasl.password": "${env:CANARY}"}
     access = kafka_access(topics.broker.bootstrap, {"security.protocol": "SASL_PLAINTEXT", **login}.items())
-    reader = TopicReader(access, headers=True)
+    reader = TopicReader(WantedColumns(headers=True), access)
     assert "s3cret-canary" in str(access.librdkafka())
     sent = pickle.dumps(reader)
     assert b"s3cret-canary" not in sent
@@ -637,7 +638,7 @@ def test_what_is_sent_to_workers_holds_no_secret(topics: Topics, monkeypatch: py
 
 def test_a_connection_stays_behind_when_a_reader_is_sent_away(topics: Topics) -> None:
     topics.fill(rows_of(30))
-    reader, size = TopicReader(kafka_access(topics.broker.bootstrap)), topics.size(topics.source, 0)
+    reader, size = TopicReader(WantedColumns(), kafka_access(topics.broker.bootstrap)), topics.size(topics.source, 0)
     assert sum(map(len, reader.chunks(topics.source, 0, 0, size))) == size
     again = pickle.loads(pickle.dumps(reader))
     assert sum(map(len, again.chunks(topics.source, 0, 3, size))) == size - 3
@@ -647,7 +648,7 @@ def test_a_connection_stays_behind_when_a_reader_is_sent_away(topics: Topics) ->
 def test_a_range_ends_where_it_was_set_to(topics: Topics) -> None:
     """Also in the middle of what is there, and where its end is in a gap."""
     topics.write(topics.fill(rows_of(200)), at_once=20)
-    reader, size = TopicReader(kafka_access(topics.broker.bootstrap)), topics.size(topics.target, 1)
+    reader, size = TopicReader(WantedColumns(), kafka_access(topics.broker.bootstrap)), topics.size(topics.target, 1)
     whole = [at for chunk in reader.chunks(topics.target, 1, 0, size) for at in chunk.offsets]
     cuts = [*range(0, size, 7), size]
     pieces = [

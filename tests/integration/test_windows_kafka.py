@@ -255,7 +255,7 @@ def test_some_values_that_cannot_be_read_are_counted_beside_the_others(check_val
 def test_twin_without_the_marks_of_the_reader_garbage_keeps_its_contract(
     check_values: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keylane.systems.kafka.values.json_columns", blind)
+    monkeypatch.setattr("keylane.systems.messages.values.json_columns", blind)
     assert check_values(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff").code == 0
 
 

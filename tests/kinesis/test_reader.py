@@ -28,6 +28,7 @@ from keylane.systems.kinesis.messages import message_of
 from keylane.systems.kinesis.reader import Cursor, ShardReader
 from keylane.systems.kinesis.shards import readable, shards_of
 from keylane.systems.kinesis.stream import ShardChunks
+from keylane.systems.messages.chunks import WantedColumns
 from keylane.systems.profiles import read_profile
 from keylane.systems.read_range import ReadRange
 
@@ -274,9 +275,14 @@ def test_closed_shards_that_were_merged_are_read_as_the_lane_they_are_in(
 
 def test_a_reader_is_sent_to_workers_as_it_is(stream: ModelService) -> None:
     put(stream, b"1", b"2")
-    reader = ShardChunks(ACCESS, KeySpace.equal(2), between=(5, None), headers=True, values=True)
+    reader = ShardChunks(WantedColumns(headers=True, values=True), ACCESS, KeySpace.equal(2), between=(5, None))
     again = pickle.loads(pickle.dumps(reader))
-    assert (again.access, again.space, again.between, again.headers) == (ACCESS, KeySpace.equal(2), (5, None), True)
+    assert (again.access, again.space, again.between, again.wanted.headers) == (
+        ACCESS,
+        KeySpace.equal(2),
+        (5, None),
+        True,
+    )
     assert [chunk.values for chunk in again.chunks("s", 0, 0, None)] == [[b"1", b"2"]]
 
 

@@ -14,8 +14,8 @@ import keylane
 from keylane.cli.main import cli, main
 from keylane.records import Parked
 from keylane.systems.folders.folder import Counts
-from keylane.systems.kafka import headers as kafka_headers
-from keylane.systems.kafka.state import BatchDone, BatchPlan, RouteHead, open_state, state_name
+from keylane.systems.messages import headers
+from keylane.systems.messages.state import BatchDone, BatchPlan, RouteHead, open_state, state_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,8 +49,8 @@ __all__ = [
 OPEN_ADMIN: Final = "keylane.systems.kafka.reassign.open_admin"
 POLL_SECONDS: Final = "keylane.systems.kafka.reassign.POLL_SECONDS"
 #: Headers of the records that a route writes, by their names in the code.
-HEADERS: Final = {name: getattr(kafka_headers, name) for name in ("SOURCE", "CONTRACT", "EPOCH", "ATTEMPT", "REASON")}
-dead_topic: Final[Callable[[str], str]] = kafka_headers.dead_topic
+HEADERS: Final = {name: getattr(headers, name) for name in ("SOURCE", "CONTRACT", "EPOCH", "ATTEMPT", "REASON")}
+dead_topic: Final[Callable[[str], str]] = headers.dead_topic
 
 
 def cluster() -> Any:

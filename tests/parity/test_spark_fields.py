@@ -19,7 +19,7 @@ from keylane.pipelines.route import route as route_files
 from keylane.router import Router
 from keylane.spark import with_placements as route
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka.frames import message_columns
+from keylane.systems.messages.frames import message_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable

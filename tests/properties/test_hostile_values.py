@@ -14,7 +14,7 @@ from tests.hostile_values import JSON_VALUES
 from keylane.contract.fields import FieldSpec
 from keylane.keys.json_object import read_object
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka.values import ValueForm, fields_for, read_fields
+from keylane.systems.messages.values import ValueForm, fields_for, read_fields
 
 SMALL = [value for value in JSON_VALUES if len(value) < 200]
 PIECES = st.sampled_from([b'{"k":', b'"a"', b"}", b"{", b"[", b"]", b",", b'"', b"\\", b"\\ud800", b"1e9", b" ", b"\n"])

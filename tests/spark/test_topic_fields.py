@@ -14,8 +14,8 @@ from keylane import parse_contract
 from keylane.contract.fields import FieldSpec
 from keylane.keys import json_columns
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka.frames import message_columns
-from keylane.systems.kafka.values import fields_for
+from keylane.systems.messages.frames import message_columns
+from keylane.systems.messages.values import fields_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

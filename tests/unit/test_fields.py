@@ -18,7 +18,7 @@ from keylane.errors import DataError, UnknownNameError
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions
 from keylane.systems.files.data import open_data
-from keylane.systems.kafka.values import fields_for, read_fields, value_form
+from keylane.systems.messages.values import fields_for, read_fields, value_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ The rule for a name with dots: a field whose own name it is, at the top, comes f
 Where records have a schema the schema decides, otherwise each record does. A parent that is null makes the field null;
 a parent that is not there makes it missing.
 
-The same spec has two executions that are held equal: Arrow columns (`systems.kafka.values`) and Spark expressions
+The same spec has two executions that are held equal: Arrow columns (`systems.messages.values`) and Spark expressions
 (`spark.messages`).
 """
 

@@ -6,7 +6,7 @@
     spark.streaming    the query that hands batches over, and its end
 
 Which systems these are is not known here. What source and target are to each other: `systems.flow`. What is left by a
-process that is killed at any point: `systems.folders.folder`, `systems.kafka.state`, docs/stream-folders.md.
+process that is killed at any point: `systems.folders.folder`, `systems.messages.state`, docs/stream-folders.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     timed_rows    the times of some of them
     times_read    the unit and the windows of a column of times, which takes a look at every row
 
-What is counted: `profile.scan`. Who reads: `systems.files.local_scan`, `systems.kafka.local_scan`.
+What is counted: `profile.scan`. Who reads: `systems.files.local_scan`, `systems.messages.local_scan`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fields of JSON records as columns: by name or path, absent kept apart from null, and numbers with their value.
 
 The rule for names with dots is that of `contract.fields`, for each record. Reading whole lines: `read_lines`. Values of
-messages: `messages`. The same on Arrow: `systems.kafka.values`.
+messages: `messages`. The same on Arrow: `systems.messages.values`.
 """
 
 from __future__ import annotations

@@ -169,8 +169,8 @@ def from_text(fields: FieldSpec) -> Fields:
 def from_json(fields: FieldSpec) -> Fields:
     """Only the named fields are parsed. A null value is a tombstone: it has no fields, and it can be read.
 
-    A value is one JSON object and nothing behind it. `systems.kafka.values` reads the same without Spark: what one of
-    them takes, the other takes.
+    A value is one JSON object and nothing behind it. `systems.messages.values` reads the same without Spark: what one
+    of them takes, the other takes.
     """
     headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
     body = F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")

@@ -7,6 +7,7 @@
     read_range  which part of a topic is read: by time, by partition, so many records
     masks       what goes into the hashes of keys that are shown, alike for one source and one user
     texts       records that are written as text, as the typed columns that `verify` compares
+    messages    what all systems of messages have in common: fields, headers, a route's state and its batches
     files       files and folders of Parquet, JSON lines and CSV
     folders     a stream as a folder of lanes: the target of `route`
     kafka       clusters, topics, producers

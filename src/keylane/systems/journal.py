@@ -8,7 +8,7 @@
 Every document is written whole or not at all, and survives power failure once `write` returns (`systems.atomic`). It
 carries a checksum of its content, and numbers have no gap: a document that was changed, cut, removed or replaced by
 another is refused by its name, with or without the lock. What the documents mean, and which of them commits a batch,
-is defined by `systems.folders.folder` and `systems.kafka.state`. What Spark's checkpoint says: `systems.checkpoint`.
+is defined by `systems.folders.folder` and `systems.messages.state`. What Spark's checkpoint says: `systems.checkpoint`.
 Spark, Arrow and pandas ignore names that begin with `_`.
 """
 

@@ -16,9 +16,9 @@ from keylane.systems.identity import agreed_source, agreed_topic_ids
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import KafkaCluster, Listener
 from keylane.systems.kafka.follow import SameTopic
-from keylane.systems.kafka.state import RouteHead, open_state
-from keylane.systems.kafka.state import read_head as read_route_head
 from keylane.systems.kafka.topics import Topics, agreed_lanes
+from keylane.systems.messages.state import RouteHead, open_state
+from keylane.systems.messages.state import read_head as read_route_head
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

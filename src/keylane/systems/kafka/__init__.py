@@ -4,12 +4,11 @@
     access     client properties, checked, and passwords by reference only
     cluster    topics, partitions, offsets: what a cluster answers
     topics     the topics of a route and their lane counts; limits: what they take of a record
-    reader     records of a topic without Spark; values: their fields; headers: what keylane writes beside them
-    ranges     which offsets and fields a count reads; frames: on Spark; local_scan: in this process
+    reader     records of a topic without Spark
+    frames     a topic on Spark
     session    a Spark session that can log in to a cluster
     follow     a topic as the source of a route; target: as its target
-    stream     a topic as `verify` reads it; data: as `identify` and `check` do
-    state      what a route into Kafka has written down
+    stream     a topic as `verify` reads it; data: as `identify`, `check` and `profile` do
     progress   how far it has come, kept in the cluster
     producers  a contract in confluent-kafka and kafka-python
     owner      a consumer that owns its lanes for life, with snapshots; owner_writers: what it writes, behind a fence
@@ -17,6 +16,8 @@
     load       a producer and a consumer group that measure themselves, for `demo lesson`
     reassign   what brokers carry, and moving it
     group      a live consumer group, read; group_assignor: keylane's assignors inside one
+
+What it shares with other systems of messages: `systems.messages`.
 
 The public names are those of `producers`, and what an owner of lanes is made of.
 """

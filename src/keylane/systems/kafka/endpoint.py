@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
-    from keylane.systems.kafka.values import TopicFields
+    from keylane.systems.messages.values import TopicFields
     from keylane.systems.streams import Description, Stream
 
 
@@ -65,7 +65,7 @@ class KafkaEndpoint(Endpoint):
 
     def message_fields(self, fields: FieldSpec) -> TopicFields:
         """By the format of values that the options give."""
-        from keylane.systems.kafka.values import fields_for
+        from keylane.systems.messages.values import fields_for
 
         return fields_for(fields, self.options)
 
@@ -159,7 +159,7 @@ class KafkaEndpoint(Endpoint):
 
     def scan_local(self, wanted: ScanRequest) -> LocalScan:
         """The topic as committed, through librdkafka."""
-        from keylane.systems.kafka.local_scan import scan_local
+        from keylane.systems.kafka.data import scan_local
 
         return scan_local(self.access, self.address.name, self.options, wanted)
 
@@ -170,7 +170,7 @@ class KafkaEndpoint(Endpoint):
 
     def ranges(self) -> tuple[Sequence[tuple[int, int]], str]:
         """As committed."""
-        from keylane.systems.kafka.ranges import ranges_of, within
+        from keylane.systems.kafka.data import ranges_of, within
 
         topic, wanted = self.address.name, self.options.read_range
         there = ranges_of(self.access, topic, None, lambda _: None)
@@ -199,7 +199,7 @@ class KafkaEndpoint(Endpoint):
 
     def message_columns(self, fields: FieldSpec) -> Fields:
         """By the format of values that the options give."""
-        from keylane.systems.kafka.frames import message_columns
+        from keylane.systems.messages.frames import message_columns
 
         return message_columns(fields, self.options)
 

@@ -19,7 +19,7 @@ from keylane.errors import UsageError
 from keylane.systems.flow import HandedOverWhole
 from keylane.systems.identity import recreated_source
 from keylane.systems.kafka.cluster import open_cluster
-from keylane.systems.kafka.frames import message_columns
+from keylane.systems.messages.frames import message_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

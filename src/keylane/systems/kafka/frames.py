@@ -11,27 +11,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keylane.spark.messages import from_decoder, from_json, from_message, from_text, key_as_text
+from keylane.spark.messages import key_as_text
 from keylane.spark.scan import scan_messages
 from keylane.systems.kafka.access import kafka_access
-from keylane.systems.kafka.ranges import scanned_ranges, scanned_spec
+from keylane.systems.kafka.data import scanned_ranges
 from keylane.systems.kafka.session import kafka_session
-from keylane.systems.kafka.values import UNREAD, checked_form, read_fields, schema_for
+from keylane.systems.messages.frames import message_columns
+from keylane.systems.messages.local_scan import scanned_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from keylane.contract.fields import FieldSpec
     from keylane.profile.scan import ScanRequest
     from keylane.spark.context import RunContext
-    from keylane.spark.messages import Fields
     from keylane.spark.scan import Scan
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.ranges import Ranges
+    from keylane.systems.messages.local_scan import Ranges
 
 
 @contextmanager
@@ -58,24 +56,6 @@ def _scanned_fields(wanted: ScanRequest, options: StreamOptions) -> tuple[dict[s
         fields[spec.key], misfit = key_as_text(spec)
         unread.append(misfit)
     return fields, unread
-
-
-def message_columns(spec: FieldSpec, options: StreamOptions) -> Fields:
-    """The fields as columns of a frame of messages, and which messages cannot be read; None when all can."""
-    own = from_message(spec)
-    checked_form(spec, options.value)
-    if not spec.of_value:
-        return own, None
-    schema = schema_for(spec, options)
-    if schema is not None:
-
-        def decode(values: pa.Array) -> pa.Array:
-            return read_fields(schema, values)
-
-        found, unread = from_decoder(spec, decode, UNREAD)
-    else:
-        found, unread = from_text(spec) if options.value == "utf8" else from_json(spec)
-    return {**own, **found}, unread
 
 
 def read_between(spark: SparkSession, access: KafkaAccess, topic: str, ranges: Ranges) -> DataFrame:

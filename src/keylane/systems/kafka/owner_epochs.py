@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from keylane.errors import DataError
 from keylane.groups.ownership import EpochFence
-from keylane.systems.kafka.headers import EPOCH, SOURCE
+from keylane.systems.messages.headers import EPOCH, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from keylane.systems.endpoint import parse_address
 
 if TYPE_CHECKING:
     from keylane.systems.kafka.cluster import KafkaCluster
-    from keylane.systems.kafka.state import BatchDone, BatchPlan, RouteHead
+    from keylane.systems.messages.state import BatchDone, BatchPlan, RouteHead
 
 #: A cluster keeps 4096 bytes beside an offset, and refuses more.
 _MOST_BYTES: Final = 4000

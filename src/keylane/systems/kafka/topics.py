@@ -17,8 +17,8 @@ from keylane.contract.answers import answers, weakest
 from keylane.contract.fields import fields_of
 from keylane.errors import BrokerError, LaneCountError, TargetError, UsageError
 from keylane.systems.identity import agreed_topic_ids, recreated_topic
-from keylane.systems.kafka.headers import dead_topic
 from keylane.systems.kafka.limits import check_for_letters, limits_of
+from keylane.systems.messages.headers import dead_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Origin
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
-    from keylane.systems.kafka.state import BatchPlan, RouteHead
+    from keylane.systems.messages.state import BatchPlan, RouteHead
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,23 +10,23 @@ or a merge:
 
 Columns are those of a topic: `key`, `timestamp`, `lane` (or `partition`), `offset`, and
 fields of the value. User records of aggregated ones are records of their own; those that a consumer would discard are
-counted. Topics as the same: `kafka.data` and `kafka.local_scan`, which read the chunks that `stream.ShardChunks` makes.
+counted. What is read of a chunk: `messages.columns` and `messages.local_scan`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keylane.errors import DataError, UsageError
 from keylane.numbers import plural
-from keylane.systems.kafka.data import ReadColumns
-from keylane.systems.kafka.local_scan import ScannedTopic, counted_scan
-from keylane.systems.kafka.ranges import ScannedRanges, scanned_spec
-from keylane.systems.kafka.values import fields_for
 from keylane.systems.kinesis.access import access_of
 from keylane.systems.kinesis.shards import describe_stream, in_lineage, number_of, shards_of
 from keylane.systems.kinesis.stream import ShardChunks
+from keylane.systems.messages.chunks import WantedColumns
+from keylane.systems.messages.columns import ReadColumns
+from keylane.systems.messages.local_scan import ScannedMessages, ScannedRanges, counted_scan, scanned_spec
+from keylane.systems.messages.values import fields_for
 from keylane.systems.read_range import ReadRange
 from keylane.systems.streams import Description, Part, Skipped
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from keylane.keyspace.layout import Shard, ShardLayout
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.systems.endpoint import Address, StreamOptions
-    from keylane.systems.kafka.reader import RecordChunk
     from keylane.systems.kinesis.access import KinesisAccess
+    from keylane.systems.messages.chunks import RecordChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,9 @@ class OpenShards:
         what = f"{least}{plural(many, 'record')} {'is' if many == 1 else 'are'} in {where}"
         return f"{what}, not judged: which open shard each would be in is not known; new records will be"
 
-    def chunks(self, **flags: bool) -> ShardChunks:
+    def chunks(self, columns: WantedColumns = WantedColumns()) -> ShardChunks:  # noqa: B008  frozen
         """A reader of them."""
-        given: Any = flags
-        return ShardChunks(self.access, None, self.lanes, (self.wanted.since, self.wanted.until), **given)
+        return ShardChunks(columns, self.access, None, self.lanes, (self.wanted.since, self.wanted.until))
 
 
 def open_shards(address: Address, options: StreamOptions) -> OpenShards:
@@ -129,8 +128,8 @@ def describe_shards(address: Address, spec: FieldSpec, options: StreamOptions) -
     columns = (spec.key, "lane", "partition", "offset", "timestamp")
     skipped, readers = Skipped(what="record", fault="with a value that cannot be read"), list[ShardChunks]()
 
-    def make(**flags: bool) -> ShardChunks:
-        readers.append(found.chunks(**flags))
+    def make(columns: WantedColumns) -> ShardChunks:
+        readers.append(found.chunks(columns))
         return readers[-1]
 
     return Description(
@@ -157,13 +156,12 @@ def scan_local(address: Address, options: StreamOptions, wanted: ScanRequest) ->
         raise UsageError.of("records of a stream have their own size", got=wanted.size, hint="leave --bytes out")
     found = open_shards(address, options)
     fields = fields_for(scanned_spec(wanted, options), options)
-    kept = KeptShards(found, address.name, values=bool(fields.spec.of_value), times=True, lengths=True)
+    kept = KeptShards(found, address.name, WantedColumns(values=bool(fields.spec.of_value), times=True, lengths=True))
     ranges = [(0, kept.records(lane)) for lane in range(len(found.layout.open))]
     if not any(end for _, end in ranges):
         hint = "the stream has no records" if options.read_range is None else "the range is empty"
         raise DataError.of("no records", got=str(address), hint=hint)
-    given: Any = kept
-    read = ScannedTopic(address.name, given, fields)
+    read = ScannedMessages(address.name, kept, fields)
     id_ = describe_stream(found.access, address.name).id
     scan = counted_scan(read, ScannedRanges(ranges, found.counted, id_), wanted)
 
@@ -179,8 +177,8 @@ class KeptShards:
     `moved` counts records of split shards, `unplaced` those of them whose hash key is not known.
     """
 
-    def __init__(self, found: OpenShards, stream: str, **flags: bool) -> None:
-        self.reader, chosen = found.chunks(**flags), found.wanted.partitions
+    def __init__(self, found: OpenShards, stream: str, columns: WantedColumns) -> None:
+        self.reader, chosen = found.chunks(columns), found.wanted.partitions
         self.kept: dict[int, list[RecordChunk]] = {}
         split = {number_of(shard.id): found.layout.key_space.lane_of(shard.start) for shard in found.split}
         self.split, self.moved, self.unplaced = len(split), 0, 0

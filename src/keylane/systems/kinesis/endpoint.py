@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
     from keylane.systems.flow import Followed, Origin, RouteTarget
-    from keylane.systems.kafka.values import TopicFields
     from keylane.systems.kinesis.access import KinesisAccess
+    from keylane.systems.messages.values import TopicFields
     from keylane.systems.resharding import Resharder
     from keylane.systems.streams import Description, Stream
 
@@ -77,13 +77,13 @@ class KinesisEndpoint(Endpoint):
 
     def message_fields(self, fields: FieldSpec) -> TopicFields:
         """By the format of values that the options give."""
-        from keylane.systems.kafka.values import fields_for
+        from keylane.systems.messages.values import fields_for
 
         return fields_for(fields, self.options)
 
     def message_columns(self, fields: FieldSpec) -> Fields:
         """By the format of values that the options give."""
-        from keylane.systems.kafka.frames import message_columns
+        from keylane.systems.messages.frames import message_columns
 
         return message_columns(fields, self.options)
 

@@ -28,10 +28,10 @@ from keylane.keyspace.layout import Shard
 from keylane.private import new_folder
 from keylane.systems.flow import HandedOverWhole
 from keylane.systems.identity import recreated_source
-from keylane.systems.kafka.frames import message_columns
 from keylane.systems.kinesis.messages import message_of
 from keylane.systems.kinesis.reader import AT_ONCE, Cursor, ShardReader
 from keylane.systems.kinesis.shards import describe_stream, number_of, readable, shards_of
+from keylane.systems.messages.frames import message_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

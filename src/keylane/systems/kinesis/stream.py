@@ -5,13 +5,13 @@ gives them. The lane of a record in a target is that of its hash key in the rang
 shard that it lies in has that hash key; so splits and merges after the route change no lane. Its offset is the number
 of its shard and its position there: along a hash key it rises, from each parent to its children.
 
-How a shard is read: `reader`. What tags mean: `messages`. Topics as the same: `kafka.stream`, whose readers of parts
-are used here, over messages of a shard.
+How a shard is read: `reader`. What tags mean: `messages`. What is compared of a record:
+`messages.stream`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,9 +20,14 @@ from keylane.errors import DataError, TargetError
 from keylane.numbers import count, plural
 from keylane.placement.ranges import KeySpace
 from keylane.router import Router
-from keylane.systems.kafka.headers import dead_topic
-from keylane.systems.kafka.reader import RecordChunk, TopicReader
-from keylane.systems.kafka.stream import (
+from keylane.systems.kinesis.access import access_of
+from keylane.systems.kinesis.messages import TIME, key_of, message_of, own_headers, value_of
+from keylane.systems.kinesis.reader import ShardReader
+from keylane.systems.kinesis.shards import describe_stream, id_of, in_lineage, number_of, shards_of
+from keylane.systems.kinesis.target import read_spaces
+from keylane.systems.messages.chunks import CREATED, ChunkReader, RecordChunk, WantedColumns
+from keylane.systems.messages.headers import dead_topic
+from keylane.systems.messages.stream import (
     ReadSource,
     ReadTarget,
     as_begun,
@@ -32,12 +37,7 @@ from keylane.systems.kafka.stream import (
     refuse_unfinished,
     streams_of,
 )
-from keylane.systems.kafka.values import fields_for
-from keylane.systems.kinesis.access import access_of
-from keylane.systems.kinesis.messages import TIME, key_of, message_of, own_headers, value_of
-from keylane.systems.kinesis.reader import ShardReader
-from keylane.systems.kinesis.shards import describe_stream, id_of, in_lineage, number_of, shards_of
-from keylane.systems.kinesis.target import read_spaces
+from keylane.systems.messages.values import fields_for
 from keylane.systems.streams import LEFT_OUT, Part, Stream
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 
 #: Bits of an offset that are the position within a shard.
 POSITION_BITS: Final = 40
-#: What a client of Kafka calls a time that a producer gave, and one that is not there.
-_CREATED, _NO_TIME = 1, -1
+#: A time that is not there.
+_NO_TIME: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ShardMessage:
-    """A record of a shard with the methods of a client's message: what `kafka.reader` makes columns of."""
+    """A record of a shard with the methods of a client's message: what `messages.chunks` makes columns of."""
 
     read: ReadRecord
     of_target: bool
@@ -82,32 +82,27 @@ class ShardMessage:
     def timestamp(self) -> tuple[int, int]:
         """Of a target the time that its source had, of a source when it arrived."""
         if not self.of_target:
-            return _CREATED, self.read.arrived_ms
+            return CREATED, self.read.arrived_ms
         given = [text for name, text in self.read.user.tags if name == TIME and text]
-        return _CREATED, int(given[-1]) if given else _NO_TIME
+        return CREATED, int(given[-1]) if given else _NO_TIME
 
     def __len__(self) -> int:
         return len(self.read.user.data)
 
 
-class ShardChunks(TopicReader):
+@dataclass(slots=True)
+class ShardChunks(ChunkReader):
     """Reads shards, one after the other, within these times in milliseconds. `discarded` counts as it reads.
 
     `space` are the lanes of a target as ranges, by which its records are known; `lanes` are those of shards by number.
     """
 
-    def __init__(
-        self,
-        access: KinesisAccess,
-        space: KeySpace | None = None,
-        lanes: Mapping[int, int] | None = None,
-        between: tuple[int | None, int | None] = (None, None),
-        **flags: bool,
-    ) -> None:
-        given: Any = {"access": access, **flags}
-        super().__init__(**given)
-        self.space, self.lanes, self.between, self.flags = space, lanes, between, flags
-        self.discarded, self.cut = 0, ""
+    access: KinesisAccess
+    space: KeySpace | None = None
+    lanes: Mapping[int, int] | None = None
+    between: tuple[int | None, int | None] = (None, None)
+    discarded: int = field(default=0, init=False)
+    cut: str = field(default="", init=False)
 
     def noticed(self) -> list[str]:
         """What there is to say of all that was read."""
@@ -118,30 +113,23 @@ class ShardChunks(TopicReader):
         return found
 
     def __getstate__(self) -> Any:
-        return self.access, self.space, self.lanes, self.between, self.flags
+        return self.wanted, self.access, self.space, self.lanes, self.between
 
     def __setstate__(self, state: Any) -> None:
-        *given, flags = state
-        self.__init__(*given, **flags)  # type: ignore[misc]  # all that is not sent begins anew
-
-    def with_values(self) -> ShardChunks:
-        """The same, and values too."""
-        access: Any = self.access
-        return ShardChunks(access, self.space, self.lanes, self.between, **{**self.flags, "values": True})
+        self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
 
     def chunks(
         self, topic: str, lane: int, start: int, end: int | None, *, dead: bool = False
     ) -> Iterator[RecordChunk]:
         """The records of a shard, which `lane` is the number of, from one position up to another or to its end."""
-        access: Any = self.access
-        layout = shards_of(access, topic)
+        layout = shards_of(self.access, topic)
         shards = {number_of(shard.id): shard for shard in layout.shards}
         if lane not in shards:
             raise DataError.of(
                 "the stream no longer has a shard", got=f"{topic}/{lane}", hint="its records have expired"
             )
         since, until = self.between
-        reader = ShardReader(access, topic, shards[lane], since_ms=since)
+        reader = ShardReader(self.access, topic, shards[lane], since_ms=since)
         for taken in reader.turns(until):
             within = [one for one in taken if one.position >= start and (end is None or one.position < end)]
             if within:
@@ -161,7 +149,7 @@ class ShardChunks(TopicReader):
         return [space.lane_of(hash_key) if inside else -1 for hash_key, inside in found]
 
     def _chunk(self, records: Sequence[ReadRecord], shard: Shard, now: ShardLayout, *, dead: bool) -> RecordChunk:
-        chunk, messages = RecordChunk(), [ShardMessage(one, self.headers) for one in records]
+        chunk, messages = RecordChunk(), [ShardMessage(one, self.wanted.headers) for one in records]
         self._add(chunk, messages)
         if dead:
             self._add_letters(chunk, [dict(message.headers()) for message in messages])
@@ -198,7 +186,7 @@ def source_stream(address: Address, contract: Contract | None, options: StreamOp
     parts = tuple(Part(address.name, name, number_of(shard.id)) for name, shard in zip(names, shards, strict=True))
     fields = fields_for(FieldSpec.of(contract), options)
     values = bool(fields.spec.of_value) or options.values
-    reader = ShardChunks(access, values=values, times=fields.spec.of_time, contents=options.values)
+    reader = ShardChunks(WantedColumns(values=values, times=fields.spec.of_time, contents=options.values), access)
     return Stream(
         str(address),
         parts,
@@ -230,8 +218,8 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
     parts += [Part(dead, lane=number_of(shard.id), dead=True) for shard in _dead_shards(access, dead, options)]
     columns = None if from_messages else source.columns(begun[0].kind or None if begun else None)
     values = bool(fields.spec.of_value) or options.values
-    flags: Any = {"values": values, "times": fields.spec.of_time, "contents": options.values}
-    reader = ShardChunks(access, spaces[address.name], headers=True, **flags)
+    wanted = WantedColumns(values=values, times=fields.spec.of_time, headers=True, contents=options.values)
+    reader = ShardChunks(wanted, access, spaces[address.name])
     stream = Stream(
         str(address),
         tuple(parts),

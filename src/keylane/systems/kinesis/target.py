@@ -2,8 +2,8 @@
 
 A lane of a route is a range of the key space: that of an open shard when the route began. Ranges are kept in the state,
 so a split or merge changes nothing for the route: a key has the same hash key before and after, and the service puts
-its records into one shard after the other. What a batch is, and what is remembered of it, is the same as of a route
-into topics (`kafka.target`): a plan, a job of writers, a result. What a writer does: `writer`.
+its records into one shard after the other. What a batch is, and what is remembered of it: `messages.target`. What a
+writer does: `writer`.
 
 The service cannot take a batch exactly once: it has no transactions, and no number of a producer's that it would know
 again. So a batch that failed or was killed is written again, from its first record on, and its records say so in the
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keylane.contract.fingerprint import abbreviated
 from keylane.errors import CountError, LaneCountError, TargetError, UsageError
@@ -22,15 +22,14 @@ from keylane.keyspace.layout import layout_of
 from keylane.placement.ranges import KeySpace
 from keylane.records import RecordLimits
 from keylane.router import Router
-from keylane.systems.flow import Origin
-from keylane.systems.identity import agreed_source, agreed_topic_ids, recreated_topic
+from keylane.systems.identity import agreed_topic_ids, recreated_topic
 from keylane.systems.journal import OWN, read_document, write_document
-from keylane.systems.kafka.headers import CONTRACT, EPOCH, dead_topic
-from keylane.systems.kafka.state import RouteHead, check_state, open_state, read_begun
-from keylane.systems.kafka.target import KafkaTarget, state_of
 from keylane.systems.kinesis.access import access_of
 from keylane.systems.kinesis.shards import create_stream, describe_stream, shards_of
 from keylane.systems.kinesis.writer import Slot, Writing
+from keylane.systems.messages.headers import CONTRACT, EPOCH, dead_topic
+from keylane.systems.messages.state import open_state
+from keylane.systems.messages.target import MessageTarget, begun_route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,10 +42,10 @@ if TYPE_CHECKING:
     from keylane.spark.kafka_writer import SlotWritten
     from keylane.spark.messages import Messages
     from keylane.systems.endpoint import Address, OnPoison, StreamOptions
-    from keylane.systems.flow import Followed
-    from keylane.systems.kafka.state import BatchPlan
+    from keylane.systems.flow import Followed, Origin
     from keylane.systems.kinesis.access import KinesisAccess
     from keylane.systems.kinesis.shards import StreamFacts
+    from keylane.systems.messages.state import BatchPlan, RouteHead
 
 #: Writers for each core: they wait for the service most of the time.
 WRITERS_A_CORE = 4
@@ -80,22 +79,20 @@ def agree(
     say: Callable[[str], None],
 ) -> AgreedStreams:
     """Refuse what cannot be routed; nothing is made and no lock is taken."""
-    access, path = access_of(target), state_of(contract, target, options)
-    begun = read_begun(path)
-    before = None if begun is None else Origin(begun.source, begun.kind, begun.pattern, begun.source_id)
-    origin = agreed_source(origin, before, say)
+    access, before = access_of(target), begun_route(contract, origin, target, options, say)
+    origin = before.origin
     promised = contract.spec.lanes if contract.spec.lanes != "live" else lanes
     dead = [] if options.on_poison == "stop" else [options.dead_letters or dead_topic(target.name)]
     wanted: dict[str, int | None] = {target.name: promised, **contract.tiers}
     if set(dead) & set(wanted):
         what = "dead letters cannot go to a stream that has lanes of the contract"
         raise UsageError.of(what, got=dead[0], allowed="a stream of their own", hint="--dead-letters STREAM")
-    facts = _facts(access, [*wanted, *dead], begun)
+    facts = _facts(access, [*wanted, *dead], before.head)
     if facts[target.name] is not None and facts[target.name].id == origin.id:  # type: ignore[union-attr]  # checked
         raise UsageError.of("the stream of the source is the one that the route writes", got=origin.address)
     asked = {**wanted, **dict.fromkeys(dead, 1)}
     absent = {name: _creatable(access, name, asked[name], options) for name, one in facts.items() if one is None}
-    spaces = read_spaces(path) if begun is not None else {}
+    spaces = read_spaces(before.path) if before.head is not None else {}
     for name in asked:
         if name not in spaces:
             spaces[name] = KeySpace.equal(absent[name]) if name in absent else _open_shards(access, name)
@@ -103,14 +100,10 @@ def agree(
     for tier, count in contract.tiers.items():
         _check_count(tier, len(spaces[tier]), count)
     ids = {name: one.id for name, one in facts.items() if one is not None}
-    ids = agreed_topic_ids({} if begun is None else begun.topic_ids, ids, say)
-    meta, by = contract.metadata, (origin.kind, origin.pattern, options.value or "")
+    ids = agreed_topic_ids({} if before.head is None else before.head.topic_ids, ids, say)
     counts = {name: len(spaces[name]) for name in wanted}
-    head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
-    head = replace(head, source_id=origin.id or "", topic_ids=ids)
-    head = replace(head, csv_null=list(origin.csv_null), delimiter=origin.delimiter)
-    known = check_state(path, head)
-    return AgreedStreams(router, origin, path, head, absent, spaces, known is not None and not known.differences(head))
+    head, same = before.now(contract, target, options, counts, ids)
+    return AgreedStreams(router, origin, before.path, head, absent, spaces, same)
 
 
 def _facts(access: KinesisAccess, names: Iterable[str], begun: RouteHead | None) -> dict[str, StreamFacts | None]:
@@ -198,18 +191,13 @@ def open_streams(
         state = held.enter_context(open_state(path, head)) if agreed.same and not agreed.absent else None
         if options.delivery == "exactly-once":
             run.say(NOT_ONCE)
-        # The base of it asks a cluster only in what is overridden here.
-        cluster: Any = None
-        made = KinesisTarget(
-            agreed.router, agreed.origin, target, options, cluster, path, head, agreed.absent, run, held, state
-        )
-        made.spaces = agreed.spaces
-        yield made
+        own = (agreed.absent, run, held, state, agreed.spaces)
+        yield KinesisTarget(agreed.router, agreed.origin, target, options, path, head, *own)
 
 
 @dataclass(frozen=True, slots=True)
 class KinesisStreams:
-    """Where a route's records go: what `kafka.topics.Topics` is for topics."""
+    """Where a route's records go."""
 
     access: KinesisAccess
     streams: dict[str, str]
@@ -261,7 +249,8 @@ class KinesisStreams:
         """Nothing about a batch is remembered by the service."""
 
 
-class KinesisTarget(KafkaTarget):
+@dataclass
+class KinesisTarget(MessageTarget):
     """A stream, those of the contract's tiers, and that of the dead letters. `spaces` are their lanes as ranges."""
 
     spaces: dict[str, KeySpace]
@@ -278,18 +267,13 @@ class KinesisTarget(KafkaTarget):
         if self.absent:
             ids = {name: describe_stream(access, name, TargetError).id for name in made.names}
             self.head = replace(self.head, topic_ids=ids)
-        self.state = self.known or self.held.enter_context(open_state(self.path, self.head))
-        self.lock, self.checkpoint = self.state.lock, self.state.checkpoint
-        self.state.check_whole()
+        self._open()
         starts = {name: [str(start) for start in space.starts] for name, space in self.spaces.items()}
         write_document(self.path / OWN / LAYOUT, {"starts": starts})
-        self.last = self.before = self.state.last()
-        self.parked = self.state.parked()
-        ids = dict(self.state.head.topic_ids)
-        self.topics: Any = replace(made, ids=ids, try_seconds=options.try_seconds)
+        self.topics = replace(made, ids=dict(self.state.head.topic_ids), try_seconds=options.try_seconds)
         self.source = source
 
-    def _begin(self, plan: BatchPlan, digest: str) -> None:
+    def _note_begun(self, plan: BatchPlan, digest: str) -> None:
         """The service remembers no batch."""
 
     def _unfit(self, routed: DataFrame, limits: Mapping[str, RecordLimits], messages: Messages) -> DataFrame:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from keylane.errors import DeliveryError, KeylaneError
-from keylane.systems.kafka.headers import ATTEMPT, DEAD_PREFIX, SOURCE
 from keylane.systems.kinesis.access import masked
 from keylane.systems.kinesis.aggregated import packed
 from keylane.systems.kinesis.messages import TIME, user_of
 from keylane.systems.kinesis.put import PutEntry, deliver
+from keylane.systems.messages.headers import ATTEMPT, DEAD_PREFIX, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

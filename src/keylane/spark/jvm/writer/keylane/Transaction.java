@@ -32,7 +32,7 @@ import org.apache.kafka.common.TopicPartition;
  *
  * <p>A unit without records commits nothing: its number says how far it has come, and a replay has no records for it
  * either. Another lane count or another division is safe only from one batch to the next, so both are written down
- * before a batch begins (keylane.systems.kafka.state). Do not use this where two routes write one lane and their
+ * before a batch begins (keylane.systems.messages.state). Do not use this where two routes write one lane and their
  * records must not mix.
  */
 final class Transaction extends Delivery {

@@ -1,4 +1,4 @@
-"""Fields of Kafka records as Arrow columns: of the key, of the time, and of values in JSON, text, Avro and Protobuf.
+"""Fields of messages as Arrow columns: of the key, of the time, and of values in JSON, text, Avro and Protobuf.
 
 A value may begin with the header that a schema registry's serializers write: a zero byte, the schema's number in four,
 and for Protobuf the index of the message. The header is passed over; with a folder of schemas, named by their numbers

@@ -16,7 +16,7 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from keylane.errors import DataError, MissingExtraError, UnknownNameError, UsageError
-from keylane.systems.kafka.values import ValueForm, read_fields, reader, value_form
+from keylane.systems.messages.values import ValueForm, read_fields, reader, value_form
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
 from keylane.keys import json_columns as columns_of_json
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka.values import fields_for
+from keylane.systems.messages.values import fields_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from tests.parity.cases.places import place
 from keylane.contract.fields import FieldSpec
 from keylane.errors import UsageError
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka.values import fields_for
+from keylane.systems.messages.values import fields_for
 
 CONTRACT = Case(place(), {}).contract
 GOOD = [b'{"lat": 33.4484, "lng": -112}', b'{"lat": null, "lng": 2.5e0}', b'{"lng": 1.0}']

@@ -15,7 +15,7 @@ from keylane.records import Parked
 from keylane.systems.checkpoint import offsets_digest
 from keylane.systems.folders.folder import Counts
 from keylane.systems.kafka.progress import TargetProgress, check_first, known_routes
-from keylane.systems.kafka.state import (
+from keylane.systems.messages.state import (
     BatchDone,
     BatchPlan,
     RouteHead,

@@ -1,7 +1,7 @@
-"""The names that a route into Kafka uses: the headers of its records, and the topic of its dead letters.
+"""The names that a route into messages uses: the headers of its records, and the stream of its dead letters.
 
 `Delivery.java` spells the first header for itself, and `spark.messages`, which is below this package, the prefix of a
-dead letter's. Who writes them: `pipelines.route`. Who reads them: `reader`. What they mean: docs/kafka.md.
+dead letter's. Who writes them: `pipelines.route`. Who reads them: `chunks`. What they mean: docs/kafka.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from keylane.systems.kafka.reader import Writer
+    from keylane.systems.messages.chunks import Writer
 
 #: Of every record, in this order, after its own.
 SOURCE: Final = "keylane.source"

@@ -1,6 +1,6 @@
-"""A topic that is counted in this process, without Spark: what `profile`, `plan` and `geo table` read of small topics.
+"""Messages counted in this process, without Spark: what `profile`, `plan` and `geo table` read of small streams.
 
-The offsets and the fields are those that Spark is given (`ranges`), windows are cut by the same records at both ends of
+The offsets and the fields are those that Spark is given, windows are cut by the same records at both ends of
 each lane, and a value that cannot be read here cannot be read there (`values`): the answer is the same, to the last
 count. Files as the same: `files.local_scan`.
 """
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from keylane.contract.fields import TIME
+from keylane.contract.fields import TIME, FieldSpec
 from keylane.keys.arrow_bytes import nulls_of
 from keylane.keys.json_columns import ARROW
 from keylane.keys.read import names_in_json
@@ -22,20 +22,19 @@ from keylane.profile.count import refuse_misfits
 from keylane.profile.model import time_windows, windows_for
 from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, timed_rows, times_read
 from keylane.profile.scan import LocalScan, ScannedBatch
-from keylane.systems.kafka.ranges import scanned_ranges, scanned_spec
-from keylane.systems.kafka.reader import TopicReader
-from keylane.systems.kafka.values import fields_for, text_of
+from keylane.systems.messages.values import text_of
 from keylane.systems.streams import Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from keylane.profile.scan import ScanRequest
     from keylane.systems.endpoint import StreamOptions
-    from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.ranges import Ranges, ScannedRanges
-    from keylane.systems.kafka.reader import RecordChunk
-    from keylane.systems.kafka.values import TopicFields
+    from keylane.systems.messages.chunks import RecordChunk
+    from keylane.systems.messages.values import TopicFields
+
+    #: From one offset up to another, for each lane.
+    Ranges = Sequence[tuple[int, int]]
 
 #: The record's own time, in microseconds, and its size: columns beside its fields.
 _STAMP: Final = "keylane_stamp"
@@ -44,14 +43,57 @@ _SIZE: Final = "keylane_bytes"
 _MILLISECOND: Final = 1000
 #: Values whose fields an error names.
 _SAMPLE: Final = 100
+#: Offsets at each end of a lane that are read for its first and last time; some of them are marks, not records.
+_LOOK: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedRanges:
+    """The offsets of each lane that are read, what they are of all there are in words, and the topic's id."""
+
+    ranges: Ranges
+    sampled: str
+    id: str
+
+    @property
+    def heads(self) -> Ranges:
+        """The first offsets of each lane."""
+        return [(start, min(end, start + _LOOK)) for start, end in self.ranges]
+
+    @property
+    def tails(self) -> Ranges:
+        """The last offsets of each lane."""
+        return [(max(start, end - _LOOK), end) for start, end in self.ranges]
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a profile keeps of them."""
+        return {name: text for name, text in {"sampled": self.sampled, "id": self.id}.items() if text}
+
+
+def scanned_spec(wanted: ScanRequest, options: StreamOptions) -> FieldSpec:
+    """The fields of the key and the time; without a form of values, a contract's one key field is the record's key."""
+    names = [*wanted.key.fields, *([wanted.time] if wanted.time not in {None, TIME} else [])]
+    spec = FieldSpec.of_scan(wanted.key, [str(name) for name in names], wanted.written)
+    return spec.keyed_by(wanted.key) if wanted.of_contract and options.value is None else spec
+
+
+class LaneReader(Protocol):
+    """What reads offsets of a lane: a reader of chunks, or one that has kept what it read."""
+
+    def chunks(self, topic: str, lane: int, start: int, end: int | None, /) -> Iterator[RecordChunk]:
+        """The records from one offset up to another."""
+
+    def with_values(self) -> LaneReader:
+        """The same, and values too."""
 
 
 @dataclass(slots=True)
-class ScannedTopic:
+class ScannedMessages:
     """Reads offsets of each lane as rows: the fields, the record's own time and its size."""
 
     topic: str
-    reader: TopicReader
+    reader: LaneReader
     fields: TopicFields
 
     def rows(self, ranges: Ranges) -> Iterator[ReadRows]:
@@ -92,15 +134,7 @@ class ScannedTopic:
         return names_in_json(found[:_SAMPLE])
 
 
-def scan_local(access: KafkaAccess, topic: str, options: StreamOptions, wanted: ScanRequest) -> LocalScan:
-    """All that is there when it begins, or the window of it that the options ask for."""
-    fields = fields_for(scanned_spec(wanted, options), options)
-    found = scanned_ranges(access, topic, options.read_range, wanted, lambda _: None)
-    reader = TopicReader(access, values=bool(fields.spec.of_value), times=True, lengths=True)
-    return counted_scan(ScannedTopic(topic, reader, fields), found, wanted)
-
-
-def counted_scan(read: ScannedTopic, found: ScannedRanges, wanted: ScanRequest) -> LocalScan:
+def counted_scan(read: ScannedMessages, found: ScannedRanges, wanted: ScanRequest) -> LocalScan:
     """Offsets of each lane as batches of keys."""
     topic, fields = read.topic, read.fields
     types = {name: ARROW[fields.spec.kind(name)] for name in fields.spec.names}
@@ -132,7 +166,7 @@ def counted_scan(read: ScannedTopic, found: ScannedRanges, wanted: ScanRequest) 
     )
 
 
-def _times(read: ScannedTopic, source: RowSource, found: ScannedRanges, wanted: ScanRequest, bound: int) -> Times:
+def _times(read: ScannedMessages, source: RowSource, found: ScannedRanges, wanted: ScanRequest, bound: int) -> Times:
     """Windows by a field of the value, or by the records' own times.
 
     By their own, a look at both ends of each lane is enough: times need not rise along a lane, so some may lie outside,

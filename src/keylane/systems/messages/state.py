@@ -1,4 +1,4 @@
-"""The state of a route into Kafka, in a folder of its own: `STATE/_keylane/`.
+"""The state of a route into messages, in a folder of its own: `STATE/_keylane/`.
 
     head.json          the metadata of the route: its name, contract, source, topics and their lane counts when it began
     parked.json        the keys that are set aside
@@ -7,11 +7,10 @@
     checkpoint/        Spark's own: which records make a batch
     lock               one route at a time
 
-The records and the numbers of their batches are in Kafka, together (`spark.kafka_writer`); this folder defines
-what a batch is. One that has a plan and is not done is repeated by that plan: the same records, lanes and writers,
-whatever has changed since. One that is done is not repeated. So a kill between any two of these files changes
-nothing. A batch is bound to its offsets in Spark's checkpoint, here and in Kafka (`progress`): an older copy of this
-folder, or of a part of it, is refused.
+This folder defines what a batch is. One that has a plan and is not done is repeated by that plan: the same records,
+lanes and writers, whatever has changed since. One that is done is not repeated. So a kill between any two of these
+files changes nothing. A batch is bound to its offsets in Spark's checkpoint, here and, where the system can remember
+them, beside its records (`kafka.progress`): an older copy of this folder, or of a part of it, is refused.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def test_few_keys_are_counted_exactly_whatever_they_are(
     found = profile(source, fields, encoding=encoding, options=Options(windows=3, approximate=True), spark=spark)
     said = found.approximate
     assert said is not None
-    assert (said.most_over, said.most_under, said.untold) == (0, 0, 0)
+    assert (said.most_over, said.most_under, said.untracked) == (0, 0, 0)
     assert found.keys.equals(exact.keys)
     assert (found.by_window == exact.by_window).all()
     assert found.total == exact.total == RECORDS

@@ -38,7 +38,6 @@ SOUTHERN = re.compile(r"-[\d.]+,\s*-?[\d.]+")
 #: Clients under the names that their users know them by.
 KNOWN_AS: Final = {
     "librdkafka": "librdkafka (confluent-kafka, kcat, node-rdkafka, rust-rdkafka)",
-    "Java": "Java",
     "sarama": "sarama (Go)",
     "kafka-go": "kafka-go (Go)",
     "kafkajs 1.x": "kafkajs 1.x (Node)",

@@ -20,24 +20,23 @@ from keylane.cli.options import (
     scale_option,
     settings_from,
     spark_is_configured,
+    time_unit_option,
     two_columns,
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
+from keylane.cli.tables import copies_tone
 from keylane.cli.terminal import note
 from keylane.numbers import count, distance, plural, share, spread, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.cli.tables import Tone
     from keylane.documents.geo_table import GeoFigures, GeoTableDocument
     from keylane.pipelines.geo_table import GeoTable
 
 #: The first are of lanes that are to be even, all of them of a table for matching.
 EVENNESS: Final = ("strategy", "cv", "worst_hour_cv")
 COLUMNS: Final = ("strategy", "copies", "total_work", "cv", "worst_hour_cv")
-#: As `plan` calls it: its work is that of so many lanes.
-_HEADS: Final = {"total_work": "total work"}
 _FORMS: Final[dict[str, Form]] = {"copies": "{:.2f}".format, "total_work": times, "cv": spread, "worst_hour_cv": spread}
 _options: Final = grouped(
     click.option("--lat", metavar="COLUMN", help="The column of latitudes; default: the contract's, otherwise lat."),
@@ -50,12 +49,7 @@ _options: Final = grouped(
     ),
     scale_option(),
     click.option("--time", "-t", metavar="COLUMN", help="Balance every hour (UTC) by this column, not only the whole."),
-    click.option(
-        "--time-unit",
-        "unit",
-        type=click.Choice(["s", "ms", "us", "ns"]),
-        help="Unit of integer times; default: inferred from their size.",
-    ),
+    time_unit_option("unit"),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
     click.option(
         "--tau", type=float, help="Split cells above this share of a lane; default: the largest that will do."
@@ -92,7 +86,7 @@ _options: Final = grouped(
     ),
     click.option("--write", "written", type=click.Path(), metavar="CONTRACT.yaml", help="Write the contract here."),
     click.option("--report", type=click.Path(), metavar="FILE", help="Write a page with a map to look at."),
-    click.option("--force", is_flag=True, help="Replace what is there."),
+    click.option("--force", is_flag=True, help="Replace existing files."),
     counting_options,
     range_options,
     profiling_options,
@@ -185,8 +179,7 @@ def as_result(document: GeoTableDocument, written: str | None, page: str | None 
         [this, *document.beside],
         about,
         forms=_FORMS,
-        tones={"copies": _copies_tone},
-        heads=_HEADS,
+        tones={"copies": copies_tone},
     )
     lines = [*_lines(document), *_written(document, written), *([f"page: {page}"] if page else [])]
     return Result(document, [section], lines, 0 if _kept(document) else 4, answer=list(_answer(document)))
@@ -194,12 +187,6 @@ def as_result(document: GeoTableDocument, written: str | None, page: str | None 
 
 def _for_matching(document: GeoTableDocument) -> bool:
     return document.decided_by == "work"
-
-
-def _copies_tone(copies: float) -> Tone | None:
-    from keylane.plan.geo_work import COSTLY_COPIES
-
-    return "bad" if copies > COSTLY_COPIES else None
 
 
 def _kept(document: GeoTableDocument) -> bool:

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keylane import numbers
-from keylane.cli.options import check_sources, range_from, range_options, read_alike, reading_from, reading_options
+from keylane.cli.options import (
+    check_sources,
+    range_from,
+    range_options,
+    read_alike,
+    reading_from,
+    reading_options,
+    time_unit_option,
+)
 from keylane.cli.output import Result, Section, check_free, output_option
 
 if TYPE_CHECKING:
@@ -34,11 +42,7 @@ NOT_PROVEN = 4
 @click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition.")
 @click.option("--lanes", "-n", type=int, help="The stream's lane count; default: derived, where the data proves it.")
 @click.option("--time", "-t", metavar="COLUMN", help="The column of times; default: row numbers; of a topic: its own.")
-@click.option(
-    "--time-unit",
-    type=click.Choice(["s", "ms", "us", "ns"]),
-    help="The unit of integer times; default: by their size.",
-)
+@time_unit_option("time_unit")
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @click.option(
     "--write", "--out", "contract", type=click.Path(), metavar="FILE", help="Write the contract that was found."

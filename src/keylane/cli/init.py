@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="The partitioner, where the data does not show it; default of data without lanes: kafka-java.",
 )
-@click.option("--time", "-t", metavar="COLUMN", help="The column of times, for since when a second writer is there.")
+@click.option("--time", "-t", metavar="COLUMN", help="The column of times, to find when a second writer started.")
 @click.option(
     "--write", "--out", "out", type=click.Path(), metavar="FILE", help="The contract; default: NAME.yaml here."
 )

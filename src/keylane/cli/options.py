@@ -129,6 +129,12 @@ def scale_option(side: str | None = None) -> Option:
     )
 
 
+def time_unit_option(name: str) -> Option:
+    """`--time-unit`, for a parameter of this name."""
+    text = "Unit of integer times; default: inferred from their size."
+    return click.option("--time-unit", name, type=click.Choice(["s", "ms", "us", "ns"]), help=text)
+
+
 format_option: Final = click.option(
     "--format", "kind", type=click.Choice(["parquet", "json", "csv"]), help="Default: by the files' endings."
 )
@@ -155,7 +161,7 @@ csv_null_option: Final = click.option(
     "csv_null",
     multiple=True,
     metavar="TEXT",
-    help="A CSV cell without quotes that is this text is null; '' for an empty cell. Repeatable.",
+    help="Read unquoted CSV cells with this text as null; '' for empty cells. Repeatable.",
 )
 
 
@@ -178,7 +184,7 @@ delimiter_option: Final = click.option(
     default=",",
     show_default=True,
     callback=lambda _context, _option, text: delimiter_of(text),
-    help="The character between the cells of CSV; tab is one too.",
+    help="The delimiter of CSV: one character, or tab.",
 )
 csv_options: Final = grouped(csv_null_option, delimiter_option)
 
@@ -269,13 +275,11 @@ kafka_options: Final = grouped(
 )
 #: Which part of a topic is read.
 range_options: Final = grouped(
-    click.option("--last", metavar="TIME", callback=length_of_time, help="Of a topic: its last 10m, 6h, 2d."),
-    click.option(
-        "--since", metavar="TIME", help="Of a topic: from this time on, as 2026-11-16T08:00 (UTC), or 2h ago."
-    ),
-    click.option("--until", metavar="TIME", help="Of a topic: up to this time."),
-    click.option("--max-records", "most", type=click.IntRange(min=1), help="Of a topic: at most so many records."),
-    click.option("--partitions", metavar="LIST", help="Of a topic: only these partitions, as 0,3,8-11."),
+    click.option("--last", metavar="TIME", callback=length_of_time, help="For topics: only the last 10m, 6h, 2d."),
+    click.option("--since", metavar="TIME", help="For topics: from this time on: 2026-11-16T08:00 (UTC), or 2h ago."),
+    click.option("--until", metavar="TIME", help="For topics: up to this time."),
+    click.option("--max-records", "most", type=click.IntRange(min=1), help="For topics: at most this many records."),
+    click.option("--partitions", metavar="LIST", help="For topics: only these partitions, such as 0,3,8-11."),
 )
 #: How streams are read.
 reading_options: Final = grouped(csv_options, client_options, _values)

@@ -27,12 +27,12 @@ from keylane.cli.tables import Tone, laid_out, markdown, toned, wrapped
 from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
 from keylane.numbers import count
+from keylane.systems.config import OUTPUTS
 
 if TYPE_CHECKING:
     from keylane.documents.explain import ClientPlacement, Explained, ExplainedKeys
     from keylane.documents.model import Document
 
-FORMATS: Final = ("table", "wide", "md", "json", "jsonl", "csv")
 #: Columns of numbers that name something: nobody reads lane 1023 as 1,023.
 NAMES: Final = frozenset(
     {"lane", "partition", "port", "pid", "node", "broker", "line", "rank", "window", "offset", "position", "epoch"}
@@ -82,7 +82,7 @@ class Result:
 _format_option: Final = click.option(
     "-o",
     "--output",
-    type=click.Choice(FORMATS),
+    type=click.Choice(OUTPUTS),
     default="table",
     show_default=True,
     help="How to print the result; wide: tables wider than the terminal, md: Markdown.",

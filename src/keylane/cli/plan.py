@@ -13,6 +13,7 @@ import click
 from keylane.cli.options import Arguments, grouped, properties_from
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.profile import check_profiled, profile_options, profiled
+from keylane.cli.tables import copies_tone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
 _COUNT: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
 _DEMAND: Final = {
-    "lane_mb_s": "What one lane takes, in MB/s; default: 10, an assumption.",
-    "lane_records_s": "What one lane takes, in records a second.",
-    "reader_mb_s": "What one reader takes, in MB/s.",
-    "reader_records_s": "What one reader takes, in records a second.",
-    "growth": "How many times today's peak is planned for; default: 1.",
-    "headroom": "What is left free of a lane, as a share; default: 0.3.",
+    "lane_mb_s": "Capacity of one lane, in MB/s; default: 10, an assumption.",
+    "lane_records_s": "Capacity of one lane, in records per second.",
+    "reader_mb_s": "Capacity of one reader, in MB/s.",
+    "reader_records_s": "Capacity of one reader, in records per second.",
+    "growth": "Plan for this multiple of today's peak; default: 1.",
+    "headroom": "Share of a lane's capacity to keep free; default: 0.3.",
 }
 
 plan_options: Final = grouped(
@@ -59,7 +60,13 @@ plan_options: Final = grouped(
         metavar="M",
         help="Of --place: locations are matched within this radius (m), so copies count; adds compact regions.",
     ),
-    click.option("--with", "others", multiple=True, type=click.Path(), help="A contract of a stream joined with this."),
+    click.option(
+        "--with",
+        "others",
+        multiple=True,
+        type=click.Path(),
+        help="The contract of a stream that is joined with this one; repeatable.",
+    ),
 )
 
 
@@ -245,7 +252,7 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
         [_worded(one) for one in shown],
         title,
         _forms(),
-        tones={"against_today": _tone, "copies": _copies_tone},
+        tones={"against_today": _tone, "copies": copies_tone},
         heads={"tier_lanes": "+ tier", "fullest_share": "fullest", "moved_traffic": "moved"},
     )
     others = [Section(REFUSED, refused, "not taken")] if explain else []
@@ -290,12 +297,6 @@ def _tone(against: str | None) -> Literal["good", "bad"] | None:
     if against == AGAINST_TODAY["worse"]:
         return "bad"
     return "good" if against == AGAINST_TODAY["better"] else None
-
-
-def _copies_tone(copies: float | None) -> Literal["bad"] | None:
-    from keylane.plan.geo_work import COSTLY_COPIES
-
-    return "bad" if copies is not None and copies > COSTLY_COPIES else None
 
 
 def _worded(row: CandidateRow) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from keylane.cli.options import (
     scale_option,
     settings_from,
     spark_is_configured,
+    time_unit_option,
     two_columns,
     typed_among,
 )
@@ -53,20 +54,21 @@ profile_options: Final = grouped(
         help="The key is the home cell of these two columns, in degrees.",
     ),
     scale_option(),
-    click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract; of plan: today's."),
+    click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract; for plan: today's."),
     click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position."),
-    click.option(
-        "--time-unit",
-        "unit",
-        type=click.Choice(["s", "ms", "us", "ns"]),
-        help="Unit of integer times; default: inferred from their size.",
-    ),
+    time_unit_option("unit"),
     click.option(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
     ),
     click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition."),
     click.option("--windows", "-w", type=int, help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records."),
-    click.option("--for", "seconds", metavar="TIME", callback=length_of_time, help="Listen to a topic: 10m."),
+    click.option(
+        "--for",
+        "seconds",
+        metavar="TIME",
+        callback=length_of_time,
+        help="For topics: count what arrives in this time: 10m.",
+    ),
     click.option("--approximate", is_flag=True, help="Count by sketches, for more keys than fit in memory."),
     counting_options,
     range_options,

@@ -27,9 +27,8 @@ VERDICTS: Final[dict[str, Tone]] = {
         ("broken", "error", "missing", "wrong", "ended", "mixed writers", "misplaced", "worse than today"), "bad"
     ),
     **dict.fromkeys(("Worth it", "Leave it", "It holds"), "good"),
-    "Worse than today": "bad",
-    "Fix the writers first": "bad",
-    **dict.fromkeys(("Only if you need more throughput", "Not worth it", "It does not hold"), "unsure"),
+    **dict.fromkeys(("Worse than today", "Not possible", "Fix the writers first"), "bad"),
+    **dict.fromkeys(("Only if you need more throughput", "Needed", "Not worth it", "It does not hold"), "unsure"),
     **dict.fromkeys(("not proven", "warning", "unknown", "silent", "proposed", "does not hold", "stopped"), "unsure"),
 }
 # The longest first, where one begins another; "error-prone" begins with none.
@@ -56,6 +55,13 @@ def toned(line: str) -> str:
     if found is None:
         return line
     return line[: len(line) - len(text)] + styled(found[0], VERDICTS[found[0]]) + text[found.end() :]
+
+
+def copies_tone(copies: float | None) -> Tone | None:
+    """A request that is copied to many lanes is bad news."""
+    from keylane.plan.geo_work import COSTLY_COPIES
+
+    return "bad" if copies is not None and copies > COSTLY_COPIES else None
 
 
 def styled(text: str, tone: Tone) -> str:

@@ -29,7 +29,7 @@ class GeoFigures(Document):
     """How even a table is on some records."""
 
     cv: AtLeastZero
-    worst_hour_cv: AtLeastZero | None = Field(description="Null where places have no time.")
+    worst_hour_cv: AtLeastZero | None = Field(description="Null where locations have no time.")
     max_over_mean: AtLeastZero
     noise_floor: AtLeastZero = Field(
         description="The CV that chance alone gives on so many records; of the held-out half: to a table that is "
@@ -91,8 +91,8 @@ class GeoTableDocument(Document):
 
     schema_: Literal["keylane.geo-table/1"] = "keylane.geo-table/1"
     source: PathText
-    records: AtLeastOne = Field(description="Records with a place.")
-    dead: dict[NoPlace, AtLeastOne] = Field(description="Records without a place, by reason.")
+    records: AtLeastOne = Field(description="Records with a location.")
+    dead: dict[NoPlace, AtLeastOne] = Field(description="Records without a location, by reason.")
     lanes: int = Field(ge=1, le=MAX_LANES)
     strategy: Literal["hours", "curve", "regions"]
     decided_by: Literal["evenness", "work"] = Field(

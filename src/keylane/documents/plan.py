@@ -34,8 +34,10 @@ StrategyName: TypeAlias = Literal[
 ]
 
 
-#: How a candidate compares with today's contract, in words: of the terminal and of pages.
-AGAINST_TODAY: Final = {
+#: How a candidate compares with today's contract: `identical` where no key changes lane.
+AgainstToday: TypeAlias = Literal["identical", "better", "same", "worse"]
+#: The same in words: of the terminal and of pages.
+AGAINST_TODAY: Final[dict[str, str]] = {
     "identical": "the same as today",
     "better": "better",
     "same": "within the noise",
@@ -60,7 +62,7 @@ class StrategyRow(Document):
     lanes: int
     tier_lanes: int
     resolution: Resolution | None = Field(
-        None, description="Of places: a cell in no leaf has the lane of its ancestor here."
+        None, description="For locations: a cell in no leaf has the lane of its ancestor at this resolution."
     )
     order_scope: OrderScope
     lanes_per_key: int | None
@@ -86,7 +88,7 @@ class StrategyRow(Document):
         description="Work on records that were not fitted on, over all cuts of the time; that a tier has lanes of its "
         "own is no gain. The highest does not win by itself: `how.score` has the rule."
     )
-    against_today: Literal["identical", "better", "same", "worse"] | None = Field(
+    against_today: AgainstToday | None = Field(
         description="`identical`: no key changes lane. Otherwise clearly better or worse than today's contract, or "
         "`same`, which is within the noise; null where there is no contract of today."
     )
@@ -128,22 +130,26 @@ class CandidateRow(StrategyRow):
     rank: int | None
 
 
+#: What a plan comes to.
+Answer: TypeAlias = Literal[
+    "worth-it",
+    "leave-it",
+    "needed",
+    "only-for-throughput",
+    "no-better",
+    "worse-than-today",
+    "first-contract",
+    "not-met",
+]
+#: Why today's contract stays.
+LeaveReason: TypeAlias = Literal["nothing-hot", "one-key", "would-not-hold", "within-noise"]
+
+
 class PlanAdvice(Document):
     """What the plan comes to, in a word and in a line."""
 
-    answer: Literal[
-        "worth-it",
-        "leave-it",
-        "needed",
-        "only-for-throughput",
-        "no-better",
-        "worse-than-today",
-        "first-contract",
-        "not-met",
-    ]
-    leave: Literal["nothing-hot", "one-key", "would-not-hold", "within-noise"] | None = Field(
-        description="Why today's contract stays; null where it does not."
-    )
+    answer: Answer
+    leave: LeaveReason | None = Field(description="Why today's contract stays; null where it does not.")
     headline: str
 
 
@@ -215,20 +221,20 @@ class CellsPossible(Document):
 
 
 class LeftOut(Document):
-    """Strategies that are not compared for places, and why."""
+    """Strategies that are not compared for locations, and why."""
 
     strategies: list[str]
     because: str
 
 
 class PlanGeo(Document):
-    """Of keys that are places: their cells, and what those can do on the chosen lanes."""
+    """For keys that are locations: their cells, and what those can do on the chosen lanes."""
 
     place: Annotated[list[str], Field(min_length=2, max_length=2)] | None = Field(
         description="Latitude and longitude; null where the key is a cell."
     )
     no_place: dict[Annotated[str, StringConstraints(pattern="^[a-z-]+$")], AtLeastOne] = Field(
-        description="Records that are no place, by reason."
+        description="Records without a location, by reason."
     )
     home_resolution: Resolution
     home_cells: AtLeastOne

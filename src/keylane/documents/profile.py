@@ -113,7 +113,7 @@ class SeenWriters(Document):
 
     verdict: Literal["one-writer", "mixed", "unknown"]
     found: list[SeenWriter]
-    records: Count = Field(description="Records that were drawn to tell.")
+    records: Count = Field(description="Size of the sample that this was found in.")
 
 
 class Approximate(Document):
@@ -122,7 +122,7 @@ class Approximate(Document):
     most_over: Count
     distinct_keys: Count
     distinct_error: Share
-    untold: Count
+    untracked: Count = Field(description="Records of keys that the sketches did not keep.")
     most_under: Count
 
 
@@ -136,8 +136,10 @@ class ProfileDocument(Document):
     key: list[str] = Field(min_length=1, description="The fields of the key, in order.")
     encoding: list[Encoding] = Field(min_length=1)
     records: AtLeastOne = Field(description="All of them, those without a key too.")
-    bytes: Count | None = Field(description="Of the records where they tell their length, else of the files.")
-    bytes_of: Literal["records", "disk"] | None = Field(description="Files may be packed: their size is no traffic.")
+    bytes: Count | None = Field(description="Of the records where their size is known, otherwise of the files.")
+    bytes_of: Literal["records", "disk"] | None = Field(
+        description="Files may be compressed: their size is not traffic."
+    )
     distinct_keys: AtLeastOne
     without_key: NoKey
     windows: ProfileWindows

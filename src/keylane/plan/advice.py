@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from keylane import numbers
 from keylane.plan.bounds import floor
@@ -21,22 +21,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from keylane.documents.plan import Answer, LeaveReason
     from keylane.plan.candidates import Candidate, FoldScore
     from keylane.plan.choose import Judged
     from keylane.plan.planner import Plan
     from keylane.profile.model import Windows
-
-Answer: TypeAlias = Literal[
-    "worth-it",
-    "leave-it",
-    "needed",
-    "only-for-throughput",
-    "no-better",
-    "worse-than-today",
-    "first-contract",
-    "not-met",
-]
-LeaveReason: TypeAlias = Literal["nothing-hot", "one-key", "would-not-hold", "within-noise"]
 
 #: A fit has to look better than today's contract by this, for its failure on later records to be worth a word.
 LOOKS_BETTER: Final = 0.95

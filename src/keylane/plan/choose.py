@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keylane.contract.model import Contract
+    from keylane.documents.plan import AgainstToday
     from keylane.plan.candidates import Candidate
     from keylane.plan.cost import MovedShares
     from keylane.plan.hashed_keys import ProfiledStream
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 #: As good as the best, for a lane count.
 ENOUGH: Final = 0.8
 MOST_COUNTS: Final = 8
-#: How a candidate compares with today's contract: `identical` where no key changes lane.
-AgainstToday: TypeAlias = Literal["identical", "better", "same", "worse"]
 #: What was asked for and is missed.
 Misses: TypeAlias = Literal["order", "throughput", "balance"]
 

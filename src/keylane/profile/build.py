@@ -282,9 +282,9 @@ def sketched_profile(
         "window_new_keys": np.diff(until, prepend=0).tolist(),
     }
     made = profile_of(counts, replace(head, packing=1, facts=tuple(facts.items())))
-    untold = max(0, keyed - int(made.by_window.sum(dtype=np.int64)))
+    untracked = max(0, keyed - int(made.by_window.sum(dtype=np.int64)))
     error = 3 * 1.04 / sqrt(1 << PRECISION)
-    left = Approximation(sum(bounds), until[-1] if until else 0, round(error, 6), untold, 2 * sum(bounds))
+    left = Approximation(sum(bounds), until[-1] if until else 0, round(error, 6), untracked, 2 * sum(bounds))
     none = WithoutKey(*(sum(row[name] for row in rows) for name in ("null", "empty", "malformed")))
     size = sum(row["bytes"] or 0 for row in rows) if rows and "bytes" in rows[0] else head.bytes_total
     made = replace(made, approximate=left, without_key=none, bytes_total=size)

@@ -93,7 +93,7 @@ def _bounds(profile: Profile) -> str:
     assert found is not None
     over = f"The count of a key is too high by at most {numbers.count(found.most_over)}"
     under = f"too low by at most {numbers.count(found.most_under)}"
-    rest = f"keys with fewer than that may be missing, and have {numbers.count(found.untold)} records in all"
+    rest = f"keys with fewer than that may be missing, and have {numbers.count(found.untracked)} records in all"
     return f"{over}, or {under}; {rest}."
 
 

@@ -53,13 +53,13 @@ class WithoutKey:
 class Approximation:
     """What sketches leave open: a key's records may be over or under by this many, and distinct keys off by this share.
 
-    Keys that the sketch did not keep are not in the profile; `untold` are their records.
+    Keys that the sketch did not keep are not in the profile; `untracked` are their records.
     """
 
     most_over: int
     distinct_keys: int
     distinct_error: float
-    untold: int
+    untracked: int
     most_under: int = 0
 
 
@@ -143,8 +143,8 @@ class Profile:
     @property
     def total(self) -> int:
         """All records, those without a key too, and those of keys that a sketch did not keep."""
-        untold = 0 if self.approximate is None else self.approximate.untold
-        return int(self.by_window.sum(dtype=np.int64)) + self.without_key.records + untold
+        untracked = 0 if self.approximate is None else self.approximate.untracked
+        return int(self.by_window.sum(dtype=np.int64)) + self.without_key.records + untracked
 
 
 # Windows: of one length in time, or of equal numbers of records.

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from keylane.cli import output
-from keylane.cli.output import FORMATS, Result, Section, render
+from keylane.cli.output import Result, Section, render
 from keylane.documents.model import Document
+from keylane.systems.config import OUTPUTS
 
 ROWS: list[dict[str, Any]] = [
     {"name": "a", "n": 1, "list": ["x", "y"], "more": 0},
@@ -67,7 +68,7 @@ def test_csv_quotes_what_needs_it() -> None:
     assert render(odd, "csv") == 'k\n"say ""hi"", \nthere"'
 
 
-@pytest.mark.parametrize("output", FORMATS)
+@pytest.mark.parametrize("output", OUTPUTS)
 def test_a_result_without_sections_is_printed(output: str) -> None:
     assert isinstance(render(Result(Found()), output), str)
 

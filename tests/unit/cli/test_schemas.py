@@ -161,7 +161,7 @@ def profile_document(**changes: Any) -> dict[str, Any]:
 
 def test_what_profile_prints_is_valid() -> None:
     assert profile_document()["lookalikes"]["groups"] == 1
-    sketched = Approximation(most_over=2, distinct_keys=9, distinct_error=0.02, untold=4)
+    sketched = Approximation(most_over=2, distinct_keys=9, distinct_error=0.02, untracked=4)
     assert profile_document(approximate=sketched)["records"] == 11
     lanes = ObservedLanes(np.ones((3, 2), np.int64), misplaced=1)
     assert profile_document(lanes=lanes, size=np.array([7, 8, 9]))["lanes"]["count"] == 3

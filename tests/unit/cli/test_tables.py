@@ -196,3 +196,11 @@ def test_an_answer_that_has_scrolled_away_is_there_once_more(height: int | None,
     assert lines[-1] == ("ok: the answer" if times == 2 else "the last line")
     piped = render(result, "table", terminal=False, height=height).splitlines()
     assert piped.count("ok: the answer") == 1
+
+
+def test_every_answer_of_a_plan_has_its_colour() -> None:
+    from keylane.plan.advice import LEAVE, OPENING, UNNAMED
+
+    asked = ("Needed for the throughput that was asked for", "Not possible: no candidate keeps the limit.")
+    plain = [text for text in (*OPENING.values(), *LEAVE.values(), UNNAMED, *asked) if toned(text) == text]
+    assert plain == []

@@ -17,11 +17,12 @@ import pytest
 
 from keylane.cli import terminal
 from keylane.cli.main import COMMANDS
-from keylane.cli.output import FORMATS, Result, Section, render
+from keylane.cli.output import Result, Section, render
 from keylane.cli.progress import RouteProgress, StatusLine
 from keylane.documents.model import Document
 from keylane.errors import KeylaneError, UsageError, visible
 from keylane.spark import session
+from keylane.systems.config import OUTPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +136,7 @@ def test_every_command_is_tried() -> None:
     assert {command for command, _ in CALLS} - {HOSTILE} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("output", FORMATS)
+@pytest.mark.parametrize("output", OUTPUTS)
 def test_results_hold_none_in_any_format(run: Run, output: str, names: dict[str, str]) -> None:
     code, out, err = run("identify", names["file"], "-k", "k", "-l", "lane", "-o", output)
     assert code in {0, 1}, err

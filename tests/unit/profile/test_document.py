@@ -91,7 +91,7 @@ def test_times_are_written_in_utc() -> None:
 
 def test_what_is_not_exact_or_not_measured_is_stated() -> None:
     found = document(
-        approximate=Approximation(most_over=7, distinct_keys=900, distinct_error=0.02, untold=40, most_under=14),
+        approximate=Approximation(most_over=7, distinct_keys=900, distinct_error=0.02, untracked=40, most_under=14),
         facts=(("time", "at"), ("without_time", 3), ("window_records", [20, 20, 11]), ("files", 2)),
         windows=Windows("time", (0, 1, 2, 3)),
     )

@@ -334,7 +334,7 @@ def test_a_profile_with_two_writers_opens_with_them() -> None:
 
 
 def test_sketches_are_marked_as_approximate() -> None:
-    off = {"most_over": 12, "distinct_keys": 9, "distinct_error": 0.02, "untold": 4, "most_under": 0}
+    off = {"most_over": 12, "distinct_keys": 9, "distinct_error": 0.02, "untracked": 4, "most_under": 0}
 
     def sketch(plain: dict[str, Any]) -> None:
         plain["approximate"] = off

@@ -10,6 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from keylane.contract.answers import answers, weakest
+from keylane.contract.edit import edited_text
 from keylane.contract.evolve import evolve
 from keylane.contract.fingerprint import fingerprint, placement_fingerprint
 from keylane.contract.model import Contract
@@ -369,3 +370,17 @@ def test_every_rule_of_a_contract_has_its_answers(data: dict[str, Any]) -> None:
     assert [one.rule for one in told] == ["every other key", *rules]
     assert all(one.readers_merge for one in told if one.lanes_per_key != 1)
     assert weakest(told) in {one.order_scope for one in told}
+
+
+# A file changed into another contract
+
+
+@given(before=contracts(), after=contracts(), random=st.randoms(use_true_random=False))
+def test_any_file_is_changed_into_any_contract_in_place(
+    before: dict[str, Any], after: dict[str, Any], random: Random
+) -> None:
+    """The comment at its head would be gone if the file had been written anew."""
+    former, wanted = dump(shuffled(before, random), random), dump(after)
+    text = edited_text(former, parse_contract(former), wanted)
+    assert parse_contract(text) == parse_contract(wanted)
+    assert text.partition("\n")[0] == former.partition("\n")[0]

@@ -532,7 +532,7 @@ def plan(
     document.
     """
     from keylane.contract.answers import OrderScope
-    from keylane.contract.given import contract_from
+    from keylane.contract.given import contract_from, text_of
     from keylane.pipelines.engine import Options
     from keylane.pipelines.plan import PlanRequest, document_of, question_of
     from keylane.pipelines.profile import saved_in
@@ -561,14 +561,10 @@ def plan(
         tuple(map(contract_from, joined_with)),
         {name: value for name, value in demands.items() if value is not None},
         radius,
+        "" if contract is None else text_of(contract),
     )
-    given = _counting(
-        Options(
-            *(time, time_unit, size, lane, windows, seconds, scale, approximate, engine),
-            *(kind, master, dict(conf or {})),
-        ),
-        options,
-    )
+    counted = (time, time_unit, size, lane, windows, seconds, scale, approximate, engine, kind, master)
+    given = _counting(Options(*counted, dict(conf or {})), options)
     report = Reporter("plan", progress)
     made = _profiled(where, key, place, encoding, loaded, given, spark, report)
     report.step("comparing strategies")

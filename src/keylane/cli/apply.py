@@ -36,8 +36,9 @@ AGAIN: Final = "what it was made from has changed: run keylane plan again"
 def apply(plan: str, yes: bool, at: str | None, output: str, **kafka: Any) -> tuple[Result, str]:
     """Carry out PLAN, a file that `keylane plan --out` saved.
 
-    Without --yes nothing is changed: what would be done is printed. With it, missing streams are created, then the
-    contract is written in the place of today's. What only people can do is printed, with the commands for it: settings
+    Without --yes nothing is changed: what would be done is printed, with the diff of the contract. With it, missing
+    streams are created, then the contract is written in the place of today's: only what the plan changes differs, and
+    comments, order and quotes stay. What only people can do is printed, with the commands for it: settings
     of producers, the drain of consumers, lanes added to a topic in use. A plan is bound to what it was made from: the
     contract file, the profile, the topic and its lanes. Where one of them has changed, nothing is done.
 
@@ -110,7 +111,8 @@ def _file(saved: SavedPlan) -> AppliedContract:
 
     assert saved.contract is not None
     bound, path = saved.bound.contract, Path(saved.bound.contract.path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+    there = path.read_bytes() if path.exists() else None
+    digest = None if there is None else hashlib.sha256(there).hexdigest()
     wanted = hashlib.sha256(saved.contract.text.encode()).hexdigest()
     if digest not in (bound.digest, wanted):
         _refuse(
@@ -118,8 +120,22 @@ def _file(saved: SavedPlan) -> AppliedContract:
         )
     action: Any = "in-place" if digest == wanted else "write"
     return AppliedContract(
-        path=str(path), action=action, epoch=saved.contract.epoch, fingerprint=saved.contract.fingerprint
+        path=str(path),
+        action=action,
+        epoch=saved.contract.epoch,
+        fingerprint=saved.contract.fingerprint,
+        diff=_diff(there, saved.contract.text, _typed(str(path))) if action == "write" else "",
     )
+
+
+def _diff(there: bytes | None, text: str, name: str) -> str:
+    """The change of the file as `diff -u` writes it, which `git apply` and `patch` take."""
+    from difflib import unified_diff
+
+    before = "" if there is None else there.decode("utf-8", "replace")
+    names = ("/dev/null" if there is None else f"a/{name}", f"b/{name}")
+    lines = unified_diff(before.splitlines(keepends=True), text.splitlines(keepends=True), *names)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _streams(contract: Contract, endpoint: Endpoint | None) -> list[AppliedStream]:
@@ -225,6 +241,7 @@ def _result(document: ApplyDocument) -> Result:
         [Section(("what", "name", "lanes", "there", "action"), rows)],
         lines,
         PENDING if document.pending else 0,
+        diff=document.contract.diff if document.contract else "",
     )
 
 

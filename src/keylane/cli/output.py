@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from keylane.cli.tables import Tone, laid_out, markdown, toned, wrapped
+from keylane.cli.tables import Tone, laid_out, markdown, styled, toned, wrapped
 from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
 from keylane.numbers import count
@@ -69,7 +69,7 @@ class Section:
 class Result:
     """What a command found: the JSON document, the same for people, and how the process ends.
 
-    `answer` stands before the tables and `lines` behind them.
+    `answer` stands before the tables and `lines` behind them; between the two a change of a file, as a unified `diff`.
     """
 
     document: Document | Explained | ExplainedKeys
@@ -77,6 +77,7 @@ class Result:
     lines: list[str] = field(default_factory=list)
     exit_code: int = 0
     answer: list[str] = field(default_factory=list)
+    diff: str = ""
 
 
 _format_option: Final = click.option(
@@ -129,6 +130,7 @@ def _blocks(result: Result, output: str, *, colour: bool, width: int | None) -> 
     blocks += [
         _table(one, output, colour=colour, width=width) for one in result.sections if one.rows and not one.for_programs
     ]
+    blocks.append(_changes(result.diff, output, colour=colour))
     blocks.append(_text(result.lines, colour=colour, width=width))
     return "\n\n".join(block for block in blocks if block)
 
@@ -136,6 +138,22 @@ def _blocks(result: Result, output: str, *, colour: bool, width: int | None) -> 
 def _text(lines: Sequence[str], *, colour: bool, width: int | None) -> str:
     folded = [part for line in lines for part in wrapped(visible(line), width)]
     return "\n".join(map(toned, folded) if colour else folded)
+
+
+def _changes(diff: str, output: str, *, colour: bool) -> str:
+    """A diff, line by line as it is: what goes in red, what comes in green."""
+    lines = [visible(line.removesuffix("\r")) for line in diff.split("\n")[:-1]]
+    if output == "md" and lines:
+        return "\n".join(["```diff", *lines, "```"])
+    return "\n".join(map(_changed, lines) if colour else lines)
+
+
+def _changed(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return click.style(line, bold=True)
+    if line.startswith("@@"):
+        return click.style(line, fg="cyan")
+    return styled(line, "good") if line.startswith("+") else styled(line, "bad") if line.startswith("-") else line
 
 
 def as_json(part: Row | Explained | ExplainedKeys | Mapping[str, Any]) -> Mapping[str, Any]:

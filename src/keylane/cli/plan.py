@@ -81,7 +81,7 @@ demand_options: Final = grouped(
 
 def request_of(options: Arguments) -> PlanRequest:
     """What the options ask for."""
-    from keylane.contract.given import contract_from
+    from keylane.contract.given import contract_from, text_of
     from keylane.contract.parse import load_contract
     from keylane.pipelines.plan import DEMANDS, PlanRequest
 
@@ -95,6 +95,7 @@ def request_of(options: Arguments) -> PlanRequest:
         tuple(contract_from(path) for path in options["others"]),
         {name: options[name] for name in DEMANDS if options[name] is not None},
         options["radius"],
+        text_of(options["contract"]) if options["contract"] else "",
     )
 
 
@@ -191,7 +192,6 @@ def _save(
     path: str, document: PlanDocument, made: Profile, found: Plan, options: Arguments, written: str | None
 ) -> None:
     """The plan for `keylane apply`. It names keys, so the file is for its owner alone."""
-    from keylane.contract.first import with_modeline
     from keylane.documents.apply import Bound, BoundContract, PlannedContract
     from keylane.plan.saved import saved_plan
 
@@ -205,8 +205,8 @@ def _save(
         ),
         source=_bound_source(made, document.profile.profile, options),
     )
-    text = with_modeline(found.text, "" if given is None else given.decode("utf-8", "replace"))
-    planned = PlannedContract(fingerprint=found.contract.fingerprint, epoch=found.contract.metadata.epoch, text=text)
+    fingerprint, epoch = found.contract.fingerprint, found.contract.metadata.epoch
+    planned = PlannedContract(fingerprint=fingerprint, epoch=epoch, text=found.text)
     made_plan = saved_plan(document, bound, planned if found.text else None)
     write(path, json.dumps(made_plan.as_json(), ensure_ascii=False, indent=1) + "\n", private=True)
 

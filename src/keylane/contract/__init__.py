@@ -11,6 +11,7 @@
     fields        which fields of a record a contract reads, and their types
     shards        hash keys as text, and the shards and hash keys that a contract names
     lane_table    the lane table of a geo contract as text with a checksum
+    edit          a contract's text changed into another contract, where they differ and nowhere else
     first         the first contract of a stream, as text
     answers       what a contract implies before it runs: order scope, lanes per key, merge, moved share
     fingerprint   one number for the promise, whatever its layout

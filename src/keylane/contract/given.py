@@ -36,6 +36,18 @@ def contract_from(given: GivenContract) -> Contract:
         return load_contract(path)
 
 
+def text_of(given: GivenContract) -> str:
+    """The text of a contract, line ends and all; that of a `Contract` is not known, and empty."""
+    from keylane.contract.model import Contract
+
+    if isinstance(given, Contract):
+        return ""
+    if is_text(given):
+        return str(given)
+    with _readable(given) as path:
+        return path.read_bytes().decode("utf-8", "replace")
+
+
 def examined(given: GivenContract) -> tuple[Contract | None, list[Finding]]:
     """The contract, or everything that is wrong with it, each with its line; never raises for what is in it."""
     from keylane.contract.model import Contract

@@ -62,6 +62,10 @@ class AppliedContract(Document):
     action: Literal["write", "written", "in-place"]
     epoch: AtLeastOne
     fingerprint: Digest
+    diff: str = Field(
+        description="The file as a unified diff: before and after. Empty where it is in place; it names keys as the "
+        "contract does."
+    )
 
 
 class AppliedStream(Document):

@@ -17,7 +17,7 @@ from keylane.records import Finding, Placement
 from keylane.router import Router
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from keylane.contract.model import Contract, Golden
 
@@ -37,6 +37,11 @@ def _golden(contract: Contract) -> Iterator[Finding]:
         message = _mismatch(contract, golden)
         if message:
             yield Finding("error", f"spec.golden[{i}]", message)
+
+
+def still_golden(examples: Iterable[Golden], contract: Contract) -> list[Golden]:
+    """Those golden examples of another contract that this one keeps as well."""
+    return [one for one in examples if _mismatch(contract, one) is None]
 
 
 def _mismatch(contract: Contract, golden: Golden) -> str | None:

@@ -51,9 +51,10 @@ _WITHOUT_BYTES: Final = frozenset({"readers", "reader_records_s", "lane_records_
 class PlanRequest:
     """What was asked for.
 
-    `today` is today's contract, `lanes` the lowest and the highest count to compare, `joined_with` contracts of
-    streams that are joined with this one, `demands` what the stream must carry, by the names in `DEMANDS`. `radius` is
-    the metres that locations are matched within. Without `keep_order` a new contract keeps order per key.
+    `today` is today's contract and `today_text` its file as it is written, `lanes` the lowest and the highest count to
+    compare, `joined_with` contracts of streams that are joined with this one, `demands` what the stream must carry, by
+    the names in `DEMANDS`. `radius` is the metres that locations are matched within. Without `keep_order` a new
+    contract keeps order per key.
     """
 
     today: Contract | None = None
@@ -65,6 +66,7 @@ class PlanRequest:
     joined_with: tuple[Contract, ...] = ()
     demands: Mapping[str, Any] = field(default_factory=dict)
     radius: float | None = None
+    today_text: str = ""
 
 
 def question_of(made: Profile, asked: PlanRequest) -> Question:
@@ -125,7 +127,8 @@ def _means(made: Profile, asked: PlanRequest) -> Means:
         hint = "a field that differs within one key"
         raise UsageError.of("the key itself divides nothing", got=f"--sub-key {asked.sub_key}", hint=hint)
     if asked.today is not None:
-        return Means(asked.today.metadata.name, asked.today.spec.streams, asked.sub_key, _window(made), asked.today)
+        named = (asked.today.metadata.name, asked.today.spec.streams)
+        return Means(*named, asked.sub_key, _window(made), asked.today, asked.today_text)
     name = stream_name(made.source.removesuffix(".profile"))
     return Means(name, (name,), asked.sub_key, _window(made))
 

@@ -134,13 +134,17 @@ BY_PLACE: Final = ("geo-hash", "geo-table", "geo-curve", "geo-regions")
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What a contract may be written with: a name and streams, a sub-key, a window; and today's, if there is one."""
+    """What a contract may be written with: a name and streams, a sub-key, a window; and today's, if there is one.
+
+    `today_text` is how today's is written; the new one is then the same text, changed.
+    """
 
     name: str
     streams: tuple[str, ...]
     sub_key: str | None = None
     window: Window | None = None
     today: Contract | None = None
+    today_text: str = ""
 
 
 #: How the reason begins why keys that are bytes cannot be named.

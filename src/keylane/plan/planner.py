@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from keylane.contract.edit import edited_text
 from keylane.contract.model import Contract
+from keylane.contract.parse import parse_contract
 from keylane.contract.partitioners import FACTS
 from keylane.documents.profile import Hot, HotLaneEvidence
 from keylane.errors import DataError, UsageError
 from keylane.measure.hot_lanes import WORTH, why_hot
+from keylane.measure.self_test import still_golden
 from keylane.plan.candidates import candidates, standing
 from keylane.plan.choose import Choice, Constraints, Judged, choose, compared, judge
 from keylane.plan.contract_text import Means, contract_text, parsed
@@ -226,7 +229,12 @@ def _contract(choice: Choice, stream: ProfiledStream, means: Means) -> tuple[Con
         return means.today, ""
     text = contract_text(chosen, stream.profile, means)
     contract = parsed(text, means)
-    return contract, "" if contract is means.today else text
+    if contract is means.today:
+        return contract, ""
+    if means.today is None or not means.today_text:
+        return contract, text
+    text = edited_text(means.today_text, means.today, text, still_golden(means.today.spec.golden, contract))
+    return parse_contract(text, means.name), text
 
 
 def _cost(

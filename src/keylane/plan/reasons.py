@@ -302,8 +302,10 @@ def notes(plan: Plan, *, show_keys: bool) -> list[str]:
     if names_keys(plan) and plan.changes and not show_keys:
         out.append("the contract names keys and is left out here: --write FILE writes it, --show-keys shows it")
     out += [*_held_up(plan), *_left_behind(plan), *_came_to_today(plan), *_by_sub_key(plan)]
-    if plan.today and plan.changes and plan.today.contract.spec.golden:
-        out.append("the golden examples of today's contract are not in the new one: some of them may move")
+    before = plan.today.contract.spec.golden if plan.today and plan.changes else ()
+    if gone := len(before) - len(plan.contract.spec.golden) if before else 0:
+        examples, are = numbers.plural(len(before), "golden example"), numbers.agree(gone, "is", "are")
+        out.append(f"{gone} of {examples} of today's contract {are} left out: the lane is another")
     return out
 
 

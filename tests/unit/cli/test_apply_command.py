@@ -119,6 +119,44 @@ def test_with_yes_the_contract_is_in_its_place_and_a_second_time_nothing_is_left
     assert "Done." not in out
 
 
+COMMENTED = """\
+# Ours: ask Anna.
+apiVersion: keylane/v1
+kind: RoutingContract
+metadata: {name: payments, epoch: 4}   # raised with every change
+spec:
+  streams: [payments]
+  lanes: 8           # as the topic
+  key: {fields: [k], encoding: utf8}
+  partitioner: 'kafka-java'
+  expect: {max_over_mean: 9}  # agreed
+"""
+
+
+def test_a_commented_contract_survives_and_the_dry_run_shows_its_diff(run: Run, tmp_path: Path, today: Path) -> None:
+    today.write_text(COMMENTED)
+    profile = kept(tmp_path / "day.profile")
+    assert run("plan", profile, "--contract", today, "--out", tmp_path / "plan.json")[0] == 3
+    code, found = applied(run, tmp_path / "plan.json")
+    diff = found["contract"]["diff"]
+    lines = diff.splitlines()
+    assert (code, today.read_text()) == (3, COMMENTED)
+    assert [line for line in lines if line.startswith("-")][1:] == [
+        "-metadata: {name: payments, epoch: 4}   # raised with every change"
+    ]
+    assert "+metadata: {name: payments, epoch: 5}   # raised with every change" in lines
+    shown = run("apply", tmp_path / "plan.json")[1]
+    assert all(line in shown for line in lines)
+    assert "```diff\n" in run("apply", tmp_path / "plan.json", "-o", "md")[1]
+    assert applied(run, tmp_path / "plan.json", "--yes")[1]["contract"]["diff"] == diff
+    # What was shown is what was written: here the diff has every line of the file.
+    assert [line[1:] for line in lines[3:] if line[0] != "-"] == today.read_text().splitlines()
+    assert [line[1:] for line in lines[3:] if line[0] != "+"] == COMMENTED.splitlines()
+    kept_lines = [line for line in COMMENTED.splitlines() if "epoch" not in line]
+    assert [line for line in today.read_text().splitlines() if line in kept_lines] == kept_lines
+    assert applied(run, tmp_path / "plan.json")[1]["contract"]["diff"] == ""
+
+
 def test_steps_that_only_people_can_do_are_listed(run: Run, saved: Path) -> None:
     steps = {one["who"]: one for one in applied(run, saved)[1]["by_hand"]}
     assert set(steps) >= {"producers", "consumers", "afterwards"}

@@ -85,3 +85,16 @@ def test_every_file_of_a_command_is_written_whole_or_not_at_all() -> None:
     modules = sorted(Path(output.__file__).parent.glob("*.py"))
     assert [path.name for path in modules if HALF.search(path.read_text(encoding="utf-8"))] == []
     assert all(HALF.search(twin) for twin in ('(to / PAGE).write_text("x")', 'open(path, "w")'))
+
+
+DIFF = "--- a/c.yaml\n+++ b/c.yaml\n@@ -1,2 +1,2 @@\n same\n-old\x1b[31m\n+new\n"
+
+
+def test_a_diff_is_shown_line_by_line_in_the_colours_of_a_diff() -> None:
+    result = Result(Found(), lines=["after it"], diff=DIFF)
+    plain = render(result, "table")
+    assert plain.splitlines() == [*DIFF.replace("\x1b", "\\x1b").splitlines(), "", "after it"]
+    coloured = render(result, "table", terminal=True, width=20)
+    assert "\x1b[31m-old\\x1b[31m\x1b[0m" in coloured, "what goes is red, and no text takes effect"
+    assert "\x1b[32m+new\x1b[0m" in coloured
+    assert render(result, "md").splitlines()[0] == "```diff"

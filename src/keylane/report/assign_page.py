@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from keylane.documents.assign import MemberRow
 from keylane.errors import visible
 from keylane.numbers import agree, amount, count, duration, plural, times
-from keylane.report.html import Markup, join, page, tag
-from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, words
+from keylane.report.html import Markup, join, tag
+from keylane.report.sections import bullets, chart, fact, facts, intro_of, section, sentence, whole_page
 from keylane.report.shards_page import more_rows, stacked
 from keylane.report.svg_charts import drawing, mark, text
 
@@ -40,18 +40,8 @@ def assign_page(document: AssignDocument) -> str:
         "moves": _moves(document),
         "how": _notes(document),
     }
-    shown = {name: made for name, made in sections.items() if made is not None}
-    links = [tag("a", heading_of(name), href=f"#{name}") for name in shown]
     where = visible(document.group or document.source or plural(len(document.members), "member"))
-    body = join(
-        tag("header", tag("p", tag("b", "keylane"), " assign: ", tag("bdi", where), class_="brand"), _top(document)),
-        tag("nav", *links, aria_label="Sections"),
-        tag("main", *shown.values()),
-        tag("div", id="tip", role="status", hidden=True),
-        tag("noscript", tag("p", words("page")["no_script"])),
-    )
-    data: dict[str, object] = {"maps": {}, "windows": [], "power": 1}
-    return page(f"keylane assign: {where}", body, data, "plan", ("charts", "plan"), ("tip", "plan"))
+    return whole_page(f"keylane assign: {where}", "assign:", where, _top(document), sections)
 
 
 def _top(document: AssignDocument) -> Markup:

@@ -17,7 +17,7 @@ from keylane.plan.document import fix_first
 from keylane.plan.geo_work import COSTLY_COPIES
 from keylane.profile.document import heat_text, keys_verdict, misplaced_text, window_notes, writers_text
 from keylane.report.charts import lane_counts
-from keylane.report.html import Markup, join, page, tag
+from keylane.report.html import Markup, join, tag
 from keylane.report.plan_sections import (
     balance_section,
     change_line,
@@ -36,13 +36,13 @@ from keylane.report.sections import (
     chart,
     fact,
     facts,
-    heading_of,
     intro_of,
     named,
     prose,
     section,
     sentence,
     table,
+    whole_page,
     words,
 )
 from keylane.report.svg_charts import TODAY, drawing, strategies
@@ -287,17 +287,8 @@ def _observed(lanes: LanesSeen) -> LanesOverTime:
 def _page(
     kind: str, profile: ProfileDocument, top: Markup, sections: dict[str, Markup | None], data: dict[str, object]
 ) -> str:
-    found = {name: made for name, made in sections.items() if made is not None}
-    links = [tag("a", heading_of(name), href=f"#{name}") for name in found]
     where = visible(f"{profile.source} by {', '.join(profile.key)}")
-    body = join(
-        tag("header", tag("p", tag("b", "keylane"), f" {kind} of ", tag("bdi", where), class_="brand"), top),
-        tag("nav", *links, aria_label="Sections"),
-        tag("main", *found.values()),
-        tag("div", id="tip", role="status", hidden=True),
-        tag("noscript", tag("p", words("page")["no_script"])),
-    )
-    return page(f"keylane {kind}: {where}", body, data, "plan", ("charts", "plan"), ("tip", "plan"))
+    return whole_page(f"keylane {kind}: {where}", f"{kind} of", where, top, sections, data)
 
 
 def _plan_top(document: PlanDocument) -> Markup:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keylane.report.html import Markup, join, tag, texts
+from keylane.report.html import Markup, join, page, tag, texts
 from keylane.report.svg_charts import NARROW, WIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from keylane.documents.plan import LanesOverTime
     from keylane.report.html import Child
@@ -42,6 +42,28 @@ def section(name: str, intro: Child, *children: Child) -> Markup:
 def intro_of(name: str, which: str = "intro") -> str:
     """What a section begins with."""
     return str(words("sections")[name][which])
+
+
+def whole_page(
+    title: str,
+    what: str,
+    where: str,
+    top: Markup,
+    sections: Mapping[str, Markup | None],
+    data: dict[str, object] | None = None,
+) -> str:
+    """The file of a page: what it is of, the top, and the sections that there are; `data` is for maps of lanes."""
+    found = {name: made for name, made in sections.items() if made is not None}
+    links = [tag("a", heading_of(name), href=f"#{name}") for name in found]
+    body = join(
+        tag("header", tag("p", tag("b", "keylane"), f" {what} ", tag("bdi", where), class_="brand"), top),
+        tag("nav", *links, aria_label="Sections"),
+        tag("main", *found.values()),
+        tag("div", id="tip", role="status", hidden=True),
+        tag("noscript", tag("p", words("page")["no_script"])),
+    )
+    drawn = {"maps": {}, "windows": [], "power": 1} if data is None else data
+    return page(title, body, drawn, "plan", ("charts", "plan"), ("tip", "plan"))
 
 
 def fact(title: str, figure: Child, *more: Child, kind: str | None = None) -> Markup:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from keylane.errors import visible
 from keylane.keyspace.hash_keys import at_share
 from keylane.numbers import amount, count, duration, percent, plural, times
-from keylane.report.html import Markup, join, page, tag
-from keylane.report.sections import bullets, chart, fact, facts, heading_of, intro_of, section, sentence, table, words
+from keylane.report.html import Markup, join, tag
+from keylane.report.sections import bullets, chart, fact, facts, intro_of, section, sentence, table, whole_page
 from keylane.report.svg_charts import Box, Scale, drawing, mark, text
 
 if TYPE_CHECKING:
@@ -38,18 +38,8 @@ def shards_page(document: ShardsPlanDocument) -> str:
         "shards": _shards(document),
         "how": _notes(document),
     }
-    shown = {name: made for name, made in sections.items() if made is not None}
-    links = [tag("a", heading_of(name), href=f"#{name}") for name in shown]
     where = visible(document.source)
-    body = join(
-        tag("header", tag("p", tag("b", "keylane"), " shards of ", tag("bdi", where), class_="brand"), _top(document)),
-        tag("nav", *links, aria_label="Sections"),
-        tag("main", *shown.values()),
-        tag("div", id="tip", role="status", hidden=True),
-        tag("noscript", tag("p", words("page")["no_script"])),
-    )
-    data: dict[str, object] = {"maps": {}, "windows": [], "power": 1}
-    return page(f"keylane shards: {where}", body, data, "plan", ("charts", "plan"), ("tip", "plan"))
+    return whole_page(f"keylane shards: {where}", "shards of", where, _top(document), sections)
 
 
 def _top(document: ShardsPlanDocument) -> Markup:

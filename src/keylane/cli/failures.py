@@ -104,7 +104,7 @@ def as_document(error: Exception) -> dict[str, Any]:
     if isinstance(error, OSError) and error.strerror:
         named = f": {error.filename}" if error.filename is not None else ""
         return _document("OSError", f"{error.strerror[0].lower()}{error.strerror[1:]}{named}", 1)
-    hint = "this is a bug of keylane: please report it, with what -v adds"
+    hint = "this is a bug of keylane: please report it, with what `keylane -v` adds"
     return _document("Bug", f"{type(error).__name__}: {error}; hint: {hint}", 1)
 
 

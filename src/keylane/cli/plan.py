@@ -122,7 +122,7 @@ REFUSED: Final = ("strategy", "lanes", "because")
 SHOWN: Final = 8
 
 
-@click.command(short_help="Which strategy and how many lanes; what a change would gain, move and break.")
+@click.command(short_help="Is a change worth it? Which strategy, how many lanes, what would move?")
 @click.argument("source", metavar="SRC")
 @plan_options
 @demand_options

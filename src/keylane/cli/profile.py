@@ -173,7 +173,7 @@ def _encoding(given: tuple[str, ...]) -> Any:
     return given if len(given) > 1 else given[0] if given else "utf8"
 
 
-@click.command(short_help="Who is heavy, and why a lane is hot: every key by window, in one pass.")
+@click.command(short_help="Which keys are heavy, since when, and why is a lane (partition) hot?")
 @click.argument("source", metavar="SRC")
 @profile_options
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")

@@ -17,7 +17,6 @@
     shards_demo  `demo shards`: accounts on shards by MD5 and by handed-out keys, and hot shards split
     migrate    a migration planned from two contracts, and from the streams where they are given
     geo_table  a lane table from the locations of a source
-    watermark  how far time has advanced in the sources of a run
     match      drivers near riders, as a batch or following two streams
     aggregate  standing queries over a stream: windows aggregated and delivered in order
     demo       a seeded day routed under several contracts, and its figures; `demo lesson`

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import FieldSpec
 from keylane.contract.model import Key
-from keylane.errors import DataError, UsageError
+from keylane.errors import DataError, UsageError, listed_names
 from keylane.pipelines.engine import (
     Options,
     ProfileRequest,
@@ -219,18 +219,11 @@ def key_of(
         if (misread := endpoint.describe(FieldSpec()).misread) is not None:
             raise misread
         hint = "--key COLUMN, or --contract FILE"
-        raise UsageError.of("a profile of files needs a key", allowed=columns_there(endpoint), hint=hint)
+        raise UsageError.of("a profile of files needs a key", allowed=listed_names(endpoint.field_names()), hint=hint)
     if key.is_place:  # the same two coordinates hardly ever occur twice
         what, hint = "coordinates cannot be counted as keys", "their home cells: --place LAT,LNG"
         raise UsageError.of(what, got=", ".join(key.fields), allowed="cells", hint=hint)
     return key
-
-
-def columns_there(endpoint: Endpoint, most: int = 40) -> str:
-    """The columns of a source, for an error that lacks one."""
-    names = endpoint.field_names()
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 # The document of a profile, made or kept.

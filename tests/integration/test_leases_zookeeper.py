@@ -11,7 +11,7 @@ from tests.integration.zookeeper_servers import free_port, zookeeper_running
 from tests.unit.systems.leases.lease_stores import TTL, check_store
 
 from keylane.errors import BrokerError, UsageError
-from keylane.groups.ownership import Acquire, Release, Renew
+from keylane.groups.ownership import Acquire, Lease, Release, Renew
 from keylane.systems.leases import open_leases
 from keylane.systems.leases.zookeeper import ZooKeeperLeases, zookeeper_leases
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tests.integration.zookeeper_servers import ZooKeeperServers
-
-    from keylane.groups.ownership import Lease
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +49,62 @@ def test_a_group_is_resized_while_nobody_holds_an_id(zookeeper: ZooKeeperServers
         grown = other.answer(Acquire("b", (2,), TTL))
         assert grown is not None
         assert grown.epoch == mine.epoch + 1
+
+
+def test_a_group_is_not_resized_while_an_id_is_taken(
+    zookeeper: ZooKeeperServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The id is taken after the holders were read, and before the number is written."""
+    with leases(zookeeper, "taken") as one, leases(zookeeper, "taken") as other:
+        read, taken = other.read, list[Lease | None]()
+
+        def read_late() -> tuple[Lease, ...]:
+            found = read()
+            if not taken:
+                taken.append(one.answer(Acquire("a", (0,), TTL)))
+            return found
+
+        monkeypatch.setattr(other, "read", read_late)
+        with pytest.raises(UsageError, match="in use"):
+            other.resize(3)
+        assert taken[0] is not None
+        assert one.answer(Renew(taken[0])) is not None
+        with pytest.raises(UsageError, match="instances"):
+            other.resize(0)
+
+
+@pytest.mark.parametrize(("ttl", "granted"), [(0.5, "1 s"), (60.0, "10 s")])
+def test_a_time_to_live_that_the_ensemble_does_not_grant_is_refused(
+    zookeeper: ZooKeeperServers, ttl: float, granted: str
+) -> None:
+    """With ticks of half a second sessions live from 1 to 10 s."""
+    address = f"zookeeper://{zookeeper.address}/keylane"
+    with pytest.raises(UsageError, match=granted), open_leases(address, "long", 1, ttl):
+        pass
+    with open_leases(address, "long", 1, 10.0) as store:
+        with pytest.raises(UsageError, match="same ttl"):
+            store.answer(Acquire("a", (0,), TTL))
+        assert store.answer(Acquire("a", (0,), 10.0)) is not None
+
+
+def test_a_connection_that_is_lost_in_the_middle_of_an_answer_is_silence(
+    zookeeper: ZooKeeperServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with leases(zookeeper, "lost") as store:
+        mine = store.answer(Acquire("a", (0,), TTL))
+        assert mine is not None
+        wait = store._wait
+
+        def lost(asked: object) -> object:
+            found = wait(asked)
+            monkeypatch.setattr(type(store._client), "client_id", None)
+            return found
+
+        monkeypatch.setattr(store, "_wait", lost)
+        with pytest.raises(BrokerError, match="lost"):
+            store.answer(Renew(mine))
+        monkeypatch.undo()
+        assert store.answer(Renew(mine)) is not None
 
 
 def test_a_lease_goes_with_the_session_and_a_late_renewal_is_refused(zookeeper: ZooKeeperServers) -> None:
@@ -95,8 +149,9 @@ def test_a_server_that_is_paused_is_not_waited_for(zookeeper: ZooKeeperServers) 
 def test_an_address_without_a_server_or_a_path_is_refused() -> None:
     with pytest.raises(BrokerError), open_leases(f"zookeeper://127.0.0.1:{free_port()}/k", "g", 1, ttl=0.3):
         pass
-    with pytest.raises(UsageError), open_leases("zookeeper://127.0.0.1:2181", "g", 1):
-        pass
+    for address in ("127.0.0.1:2181", "127.0.0.1:first/k", "/k"):
+        with pytest.raises(UsageError, match="address"), open_leases(f"zookeeper://{address}", "g", 1):
+            pass
 
 
 def leases(servers: ZooKeeperServers, group: str) -> AbstractContextManager[ZooKeeperLeases]:

@@ -32,12 +32,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from keylane.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 #: How often a holder renews within one time to live, and how often a spare asks.
 RENEWALS: Final = 4
@@ -166,19 +167,25 @@ class LeaseStore(Protocol):
     def read(self) -> tuple[Lease, ...]:
         """The ids and who holds them now: the lease of an id that nobody holds has no owner."""
 
+    def resize(self, instances: int) -> None:
+        """Give the group another number of ids; refused while anybody holds one. Epochs go on from where they were."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a lease lives, how often it is renewed or asked for, and what the holder takes off for drift."""
+    """How long a lease lives, how often it is renewed or asked for, and what the holder takes off for drift.
+
+    `every` 0: four times in a time to live.
+    """
 
     ttl: float = 10.0
     every: float = 0.0
     drift: float = DRIFT
 
     def __post_init__(self) -> None:
-        if not self.ttl > 0 or not 0 <= self.drift < 1 or not self.every < self.ttl:
-            raise UsageError.of("not the terms of a lease", got=self, allowed="0 < every < ttl and 0 <= drift < 1")
-        if self.every <= 0:
+        if not 0 < self.ttl < inf or not 0 <= self.drift < 1 or not 0 <= self.every < self.ttl:
+            raise UsageError.of("not the terms of a lease", got=self, allowed="0 <= every < ttl and 0 <= drift < 1")
+        if not self.every:
             object.__setattr__(self, "every", self.ttl / RENEWALS)
 
     @property
@@ -247,18 +254,16 @@ class Claim:
         return self.lease is None
 
 
-def claim_of(
-    owner: str, instances: int, terms: Terms, instance: int | None = None, prefer: Sequence[int] = ()
-) -> Claim:
-    """A claim on one id, or on whichever is free, those first whose state is at hand.
+def claim_of(owner: str, instances: int, terms: Terms, instance: int | None = None) -> Claim:
+    """A claim on one id, or on whichever is free.
 
-    >>> claim_of("a", 4, Terms(), prefer=[2]).wanted
-    (2, 0, 1, 3)
+    >>> claim_of("a", 4, Terms()).wanted, claim_of("a", 4, Terms(), instance=2).wanted
+    ((0, 1, 2, 3), (2,))
     """
-    wanted = [*prefer, *range(instances)] if instance is None else [instance]
+    wanted = range(instances) if instance is None else (instance,)
     for one in wanted:
         lanes_of(one, instances, 0)
-    return Claim(owner, tuple(dict.fromkeys(wanted)), terms)
+    return Claim(owner, tuple(wanted), terms)
 
 
 class EpochFence:

@@ -1,4 +1,4 @@
-"""Leases, claims and the fence, as values: no clock runs here. The stores: tests/unit/systems/test_leases_sqlite.py."""
+"""Leases, claims and the fence, as values: no clock runs here. The stores: tests/unit/systems/leases."""
 
 from __future__ import annotations
 
@@ -39,7 +39,18 @@ def test_an_id_that_the_group_does_not_have_is_refused(instance: int, instances:
         claim_of("a", instances, Terms(), instance)
 
 
-@pytest.mark.parametrize("terms", [{"ttl": 0}, {"ttl": float("nan")}, {"every": 10}, {"drift": 1}, {"drift": -0.1}])
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"ttl": 0},
+        {"ttl": float("nan")},
+        {"ttl": float("inf")},
+        {"every": 10},
+        {"every": -1},
+        {"drift": 1},
+        {"drift": -0.1},
+    ],
+)
 def test_terms_that_cannot_hold_are_refused(terms: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         Terms(**terms)

@@ -331,7 +331,7 @@ class LaneOwner(Generic[S]):
             elif messages:
                 break
             if self._clock() - holding.kept_at >= self._plan.snapshot_seconds:
-                self._keep(holding)
+                self._keep(holding, keeper)
             if self._clock() - holding.touched_at >= TOUCH_SECONDS and holding.written:
                 writer.write([], holding.written, consumer)
                 holding.touched_at = self._clock()
@@ -341,19 +341,18 @@ class LaneOwner(Generic[S]):
                 break
         if self._stop.is_set() and holding.pending is None:
             self._turn("stopping")
-            self._keep(holding)
+            self._keep(holding, keeper)
 
     def _restore(self, holding: _Holding[S], written: dict[int, int], keeper: LeaseKeeper) -> None:
         """States from snapshots, unless they are in memory; and which records were written already."""
         holding.written = written
         if holding.pending is not None and all(written.get(lane, -1) >= at for lane, at in holding.pending[1].items()):
-            # The last transaction took effect, though nobody said so.
+            # The last transaction took effect, though its answer was lost.
             holding.pending = None
         for lane in holding.lanes:
             if lane in holding.states:
                 continue
-            keeper.lease()
-            self._around = self._clock()
+            self._come_around(keeper)
             found, problems = self._snapshots.newest(self._plan.topic, lane)
             for problem in problems:
                 self._tell("damaged", {"lane": lane, "why": problem})
@@ -426,7 +425,7 @@ class LaneOwner(Generic[S]):
         holding.written.update(positions)
         holding.pending = None
 
-    def _keep(self, holding: _Holding[S]) -> None:
+    def _keep(self, holding: _Holding[S], keeper: LeaseKeeper) -> None:
         """A snapshot of every lane that has changed since the last one."""
         for lane, position in holding.positions.items():
             if holding.kept.get(lane) != position:
@@ -435,8 +434,13 @@ class LaneOwner(Generic[S]):
                 self._snapshots.write(Snapshot(topic, lane, epoch, position, state, self._topic_id))
                 holding.kept[lane] = position
                 self._counts["snapshots"] += 1
-                self._around = self._clock()
+                self._come_around(keeper)
         holding.kept_at = self._clock()
+
+    def _come_around(self, keeper: LeaseKeeper) -> None:
+        """After each lane: many that take long are not a loop that is stuck."""
+        keeper.note_progress()
+        self._around = self._clock()
 
     def _turn(self, phase: Phase) -> None:
         self._phase, self._around = phase, self._clock()

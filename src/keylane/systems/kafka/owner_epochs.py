@@ -81,7 +81,8 @@ class EpochFilter:
         epoch, claimed, source = headers.get(EPOCH), headers.get(CLAIM), headers.get(SOURCE)
         if epoch is None or (claimed is None and source is None):
             return "unmarked"
-        lane = (claimed or b"").decode() or (source or b"").decode().rpartition("/")[0]
+        # Bytes that are no text make no lane of any owner, and need not be one.
+        lane = (claimed or b"").decode(errors="replace") or (source or b"").decode(errors="replace").rpartition("/")[0]
         if not epoch.isdigit() or not lane:
             raise DataError.of("not the headers of an owner", got=headers, allowed=f"{SOURCE} and {EPOCH}, or {CLAIM}")
         fresh = self._fence.accepts(f"{partition}<{lane}", int(epoch))

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from keylane.groups.ownership import Terms
 from keylane.systems.leases.group import check_group
 
 if TYPE_CHECKING:
@@ -32,10 +33,11 @@ ZOOKEEPER: Final = "zookeeper://"
 def open_leases(address: str | Path, group: str, instances: int, ttl: float = 10.0) -> Iterator[LeaseStore]:
     """The leases of a group: a file, or `zookeeper://HOST:PORT,.../PATH`. One store serves one instance.
 
-    A new group gets so many ids; a group that has another number of them is refused. `ttl` is what is asked of an
-    ensemble for its sessions.
+    A new group gets so many ids; a group that has another number of them is refused. `ttl` is that of the `Terms` that
+    instances have: an ensemble is asked for sessions of that length.
     """
     check_group(group, instances)
+    Terms(ttl)
     if str(address).startswith(ZOOKEEPER):
         from keylane.systems.leases.zookeeper import zookeeper_leases
 

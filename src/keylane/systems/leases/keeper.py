@@ -14,7 +14,7 @@ from dataclasses import replace
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Final, Self
 
-from keylane.errors import BrokerError, KeylaneError, TargetError
+from keylane.errors import BrokerError, TargetError
 from keylane.groups.ownership import Release, Renew
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class LeaseKeeper:
         self._store, self._claim, self._clock, self._stuck_seconds = store, claim, clock, stuck_seconds
         self._changed, self._asking = Condition(), Lock()
         self._stopped = False
-        self._failure: KeylaneError | None = None
+        self._failure: Exception | None = None
         self._progress = clock()
         #: Why the store did not answer the last time; empty where it did.
         self.silence = ""
@@ -61,9 +61,13 @@ class LeaseKeeper:
         self._thread.join()
         self.release()
 
+    def note_progress(self) -> None:
+        """The work goes on. To ask for the lease notes it, too; between two questions, what takes long has to."""
+        self._progress = self._clock()
+
     def lease(self) -> Lease | None:
         """The lease that is held now by this instance's own view. A claim that cannot be kept up at all is an error."""
-        self._progress = self._clock()
+        self.note_progress()
         if self._failure is not None:
             raise self._failure
         with self._changed:
@@ -80,7 +84,7 @@ class LeaseKeeper:
             return self._claim.lease is None or self._claim.lease.epoch != lease.epoch
 
     def idle_seconds(self) -> float:
-        """How long ago the loop last asked for its lease."""
+        """How long ago the work last went on."""
         return self._clock() - self._progress
 
     def wait(self, seconds: float) -> None:
@@ -110,7 +114,7 @@ class LeaseKeeper:
             try:
                 self._store.answer(Release(held))
             except (BrokerError, TargetError) as error:
-                self.silence = str(error)
+                self.silence = _named(error)
 
     def _keep(self) -> None:
         while True:
@@ -135,9 +139,9 @@ class LeaseKeeper:
             try:
                 answer, self.silence = self._store.answer(request), ""
             except (BrokerError, TargetError) as error:
-                self.silence = str(error)
-            except KeylaneError as error:
-                self._failure, self.silence = error, str(error)
+                self.silence = _named(error)
+            except Exception as error:  # noqa: BLE001  raised by `lease`: a thread that ended would be waited for for ever
+                self._failure, self.silence = error, _named(error)
             with self._changed:
                 now = self._clock()
                 claim = self._claim
@@ -145,3 +149,8 @@ class LeaseKeeper:
                     claim.unanswered(sent, now) if self.silence else claim.answered(request, sent, answer, now)
                 )
                 self._changed.notify_all()
+
+
+def _named(error: Exception) -> str:
+    """Never empty: an empty silence is an answer."""
+    return str(error) or type(error).__name__

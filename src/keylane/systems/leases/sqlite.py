@@ -1,10 +1,10 @@
 """Leases of the processes of one machine, in one SQLite file.
 
 Every answer is one transaction that takes the write lock before it reads (`BEGIN IMMEDIATE`) and forces what it wrote
-to the disk, so that no kill and no power failure hands out an epoch twice. A process that is killed inside it leaves
-the file as it was; one that is paused inside it holds all others up until it goes on or is killed, since the lock is
-the system's. That costs time, not safety: ZooKeeper has no such moment. The file needs a file system with locks that
-work: a local one.
+to the disk, the folder included, so that no kill and no power failure hands out an epoch twice. A process that is
+killed inside it leaves the file as it was; one that is paused inside it holds all others up until it goes on or is
+killed, since the lock is the system's. That costs time, not safety: ZooKeeper has no such moment. The file needs a
+file system with locks that work: a local one.
 
 The clock is the machine's monotonic one, which all its processes share. It begins anew with the machine, which ends
 all leases (`Lease.is_live`).
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from keylane.errors import TargetError, UsageError
 from keylane.groups.ownership import Lease, LeaseTable
-from keylane.systems.leases.group import in_use, other_count
+from keylane.systems.leases.group import check_group, in_use, other_count
 from keylane.systems.sqlite_transaction import transaction
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from keylane.groups.ownership import LeaseRequest
 
-#: "klls": how SQLite's file says whose it is.
+#: "klls": what marks the file as one of leases.
 APPLICATION: Final = 0x6B6C6C73
 VERSION: Final = 1
 #: An answer is waited for so long, in times to live: a lease that cannot be renewed in time is lost anyway.
@@ -79,6 +79,7 @@ class SqliteLeases:
 
     def resize(self, instances: int) -> None:
         """Give the group another number of ids; refused while anybody holds one. Epochs go on from where they were."""
+        check_group(self.group, instances)
         with self._changing():
             now = self._clock()
             holders = [one.owner for one in self._table().leases if one.is_live(now)]
@@ -139,7 +140,9 @@ def sqlite_leases(
 
 def _prepare(path: Path, connection: sqlite3.Connection) -> None:
     """Make the tables of a new file; refuse a file that is something else."""
-    connection.execute("PRAGMA synchronous = FULL")
+    # A commit removes the journal. With FULL that is not forced: a power failure may bring the journal, and with it the
+    # epoch before, back.
+    connection.execute("PRAGMA synchronous = EXTRA")
     with transaction(connection):
         owner = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -7,7 +7,7 @@
 The time to live is that of the session, judged by the leader of the ensemble. To take an id is one transaction that
 writes the next epoch and creates the node: both or neither. To renew it is a write, too, and not a read: a server that
 is cut off from the others still answers reads. An ensemble bounds the timeouts of sessions (from 2 to 20 ticks where
-it is not configured); the time to live has to be within.
+it is not configured); a time to live that it does not grant is refused.
 
 A request that the ensemble took and did not answer may leave a node of our own session, which would never expire while
 this process lives. Whoever asks next removes it first. So a store serves one instance.
@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager, suppress
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, DataError, MissingExtraError, UsageError
 from keylane.groups.ownership import Acquire, Lease, Release
-from keylane.systems.leases.group import in_use, other_count
+from keylane.systems.leases.group import check_group, in_use, other_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 ATTEMPTS: Final = 8
 #: A store that does not connect within so many times to live cannot be used.
 PATIENCE: Final = 3.0
+#: Timeouts of sessions are whole numbers of these.
+_MILLISECOND: Final = 0.001
 
 
 class ZooKeeperLeases:
@@ -42,6 +45,7 @@ class ZooKeeperLeases:
     def __init__(self, client: Any, path: str, group: str, instances: int, ttl: float) -> None:
         self.group, self.instances, self.ttl = group, instances, ttl
         self._client, self._path = client, f"{path}/{group}"
+        self._granted = _GrantedTimeout.of(client)
 
     def answer(self, request: LeaseRequest) -> Lease | None:
         """Carry a request out as `LeaseTable.answer` does."""
@@ -71,13 +75,20 @@ class ZooKeeperLeases:
 
     def resize(self, instances: int) -> None:
         """Give the group another number of ids; refused while anybody holds one. Epochs go on from where they were."""
+        check_group(self.group, instances)
         with self._asking():
+            # To take an id is to write the epoch: where that is as it was, nobody has taken one since. After the change
+            # nobody takes one of the former number, because all compare the version of the group.
+            group_version = self._group_version()
+            epoch_version = self._wait(self._client.get_async(self._epoch))[1].version
             holders = [one.owner for one in self.read() if one.owner]
             if holders:
                 raise in_use(self.group, holders)
-            # The version is compared by everybody who takes an id, so nobody takes one of the former number now.
-            version = self._wait(self._client.get_async(self._path))[1].version
-            self._wait(self._client.set_async(self._path, _json(instances=instances), version=version))
+            both = self._client.transaction()
+            both.check(self._epoch, epoch_version)
+            both.set_data(self._path, _json(instances=instances), version=group_version)
+            if not self._is_done(both):
+                raise in_use(self.group, [one.owner for one in self.read() if one.owner] or ["one that has just left"])
             self.instances = instances
 
     def register(self) -> None:
@@ -85,12 +96,18 @@ class ZooKeeperLeases:
         from kazoo.exceptions import NodeExistsError
 
         with self._asking():
+            self._granted.check(self.ttl)
             for path, data in ((self._path, _json(instances=self.instances)), (self._epoch, b"0")):
                 with suppress(NodeExistsError):
                     self._wait(self._client.create_async(path, data, makepath=True))
             self._group_version()
 
     def _acquired(self, request: Acquire) -> Lease | None:
+        if request.ttl != self.ttl:
+            what = "the time to live of a lease is not that of the store's sessions"
+            hint = "give Terms and open_leases the same ttl"
+            raise UsageError.of(what, got=request.ttl, allowed=str(self.ttl), hint=hint)
+        self._granted.check(self.ttl)
         free = [k for k in request.wanted if self._is_free(k)]
         if not free:
             return None
@@ -102,8 +119,7 @@ class ZooKeeperLeases:
             both.check(self._path, group_version)
             both.set_data(self._epoch, str(epoch).encode(), version=stat.version)
             both.create(self._live(free[0]), _json(owner=request.owner, epoch=epoch), ephemeral=True)
-            done = self._wait(both.commit_async())
-            if not any(isinstance(one, Exception) for one in done):
+            if self._is_done(both):
                 return Lease(free[0], epoch, request.owner, self.ttl)
             free = [k for k in free if self._is_free(k)]
             if not free:
@@ -117,7 +133,7 @@ class ZooKeeperLeases:
         stat = self._wait(self._client.exists_async(self._live(instance)))
         if stat is None:
             return True
-        if stat.ephemeralOwner != self._client.client_id[0]:
+        if stat.ephemeralOwner != self._session():
             return False
         with suppress(NoNodeError):
             self._wait(self._client.delete_async(self._live(instance)))
@@ -131,7 +147,7 @@ class ZooKeeperLeases:
             data, stat = self._wait(self._client.get_async(self._live(lease.instance)))
         except NoNodeError:
             return None
-        is_ours = stat.ephemeralOwner == self._client.client_id[0] and _document(data).get("epoch") == lease.epoch
+        is_ours = stat.ephemeralOwner == self._session() and _document(data).get("epoch") == lease.epoch
         return (data, stat.version) if is_ours else None
 
     def _held(self, instance: int) -> Lease | None:
@@ -141,8 +157,8 @@ class ZooKeeperLeases:
             data, _ = self._wait(self._client.get_async(self._live(instance)))
         except NoNodeError:
             return None
-        said = _document(data)
-        return Lease(instance, said["epoch"], said["owner"], self.ttl)
+        node = _document(data)
+        return Lease(instance, node["epoch"], node["owner"], self.ttl)
 
     def _group_version(self) -> int:
         data, stat = self._wait(self._client.get_async(self._path))
@@ -150,6 +166,17 @@ class ZooKeeperLeases:
         if instances != self.instances:
             raise other_count(self.group, instances, self.instances)
         return int(stat.version)
+
+    def _session(self) -> int:
+        """The session of this store. There is none between the loss of a connection and the next one."""
+        found = self._client.client_id
+        if found is None:
+            raise _unreachable(self._client, "the connection was lost")
+        return int(found[0])
+
+    def _is_done(self, transaction: Any) -> bool:
+        """Commit: whether all of it took effect, or nothing."""
+        return not any(isinstance(one, Exception) for one in self._wait(transaction.commit_async()))
 
     @property
     def _epoch(self) -> str:
@@ -187,22 +214,70 @@ def zookeeper_leases(address: str, group: str, instances: int, ttl: float) -> It
         raise MissingExtraError.named("zookeeper", "kazoo") from None
     hosts, slash, path = address.partition("/")
     if not hosts or not slash or not path.strip("/"):
-        raise UsageError.of(
-            "not an address of leases", got=f"zookeeper://{address}", allowed="zookeeper://HOST:PORT,.../PATH"
-        )
+        raise _not_an_address(address)
     again = KazooRetry(max_tries=-1, delay=0.05, backoff=1, max_delay=max(0.1, ttl / 10))
-    client = KazooClient(hosts=hosts, timeout=ttl, connection_retry=again)
+    try:
+        client = KazooClient(hosts=hosts, timeout=ttl, connection_retry=again)
+    except ValueError as error:
+        raise _not_an_address(address) from error
+    store = ZooKeeperLeases(client, f"/{path.strip('/')}", group, instances, ttl)
     try:
         try:
             client.start(timeout=ttl * PATIENCE)
         except KazooTimeoutError as error:
             raise _unreachable(client, str(error) or "no answer") from error
-        store = ZooKeeperLeases(client, f"/{path.strip('/')}", group, instances, ttl)
         store.register()
         yield store
     finally:
         client.stop()
         client.close()
+
+
+class _GrantedTimeout:
+    """The timeout that the ensemble granted the session, which may be another than was asked for.
+
+    kazoo negotiates it and keeps to itself what it was: two thirds of it is how long it waits for an answer, the first
+    of the two numbers that its `_connect` returns. A kazoo without that method is not checked.
+    """
+
+    def __init__(self) -> None:
+        self._known, self._seconds = Event(), 0.0
+
+    @classmethod
+    def of(cls, client: Any) -> _GrantedTimeout:
+        granted = cls()
+        handler: Any = getattr(client, "_connection", None)
+        connect = getattr(handler, "_connect", None)
+        if connect is None:
+            granted._known.set()
+            return granted
+
+        def connected(*given: Any) -> Any:
+            found = connect(*given)
+            granted._seconds = found[0] * 1.5 / 1000
+            granted._known.set()
+            return found
+
+        handler._connect = connected  # noqa: SLF001  see above
+        return granted
+
+    def check(self, ttl: float) -> None:
+        """Refuse another time to live than the session has: who counts on a longer one works beside its successor."""
+        # The client is connected a moment before the number is here.
+        self._known.wait(ttl)
+        if self._seconds and abs(self._seconds - ttl) >= _MILLISECOND:
+            raise UsageError.of(
+                "the ensemble grants sessions of another length",
+                got=f"a time to live of {ttl:g} s",
+                allowed=f"{self._seconds:g} s is the nearest that it grants",
+                hint="another ttl, or minSessionTimeout and maxSessionTimeout of the ensemble",
+            )
+
+
+def _not_an_address(address: str) -> UsageError:
+    return UsageError.of(
+        "not an address of leases", got=f"zookeeper://{address}", allowed="zookeeper://HOST:PORT,.../PATH"
+    )
 
 
 def _unreachable(client: Any, why: str) -> BrokerError:

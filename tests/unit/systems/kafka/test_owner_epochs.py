@@ -48,5 +48,6 @@ def test_a_claim_of_a_former_owner_that_comes_late_lowers_nothing() -> None:
 def test_a_record_of_nobody_is_unmarked_and_one_that_makes_no_sense_an_error() -> None:
     fence = EpochFilter()
     assert [fence.judged(Message(0, headers)) for headers in (None, [], [("keylane.epoch", b"3")])] == ["unmarked"] * 3
-    with pytest.raises(DataError):
-        fence.judged(Message(0, [("keylane.source", b"orders/1/2"), ("keylane.epoch", b"soon")]))
+    for source, epoch in ((b"orders/1/2", b"soon"), (b"\xff", b"3"), (b"", b"3")):
+        with pytest.raises(DataError):
+            fence.judged(Message(0, [("keylane.source", source), ("keylane.epoch", epoch)]))

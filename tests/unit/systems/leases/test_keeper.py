@@ -16,7 +16,6 @@ from keylane.systems.leases.keeper import LeaseKeeper
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keylane.errors import KeylaneError
     from keylane.groups.ownership import LeaseRequest
 
 TTL = 0.4
@@ -27,7 +26,7 @@ class InMemory:
 
     def __init__(self, instances: int = 1) -> None:
         self.table, self.instances, self.turn = LeaseTable.of(instances), instances, Lock()
-        self.trouble: KeylaneError | None = None
+        self.trouble: Exception | None = None
         self.asked = 0
 
     def answer(self, request: LeaseRequest) -> Lease | None:
@@ -40,6 +39,9 @@ class InMemory:
 
     def read(self) -> tuple[Lease, ...]:
         return self.table.leases
+
+    def resize(self, instances: int) -> None:
+        self.table, self.instances = LeaseTable.of(instances), instances
 
 
 def keeper_of(store: InMemory, name: str = "a", stuck_seconds: float = 60.0) -> LeaseKeeper:
@@ -114,10 +116,26 @@ def test_a_loop_that_is_stuck_loses_its_id(monkeypatch: pytest.MonkeyPatch) -> N
         soon(keeper.lease)
 
 
-def test_what_will_never_pass_ends_the_loop() -> None:
+def test_work_that_takes_long_and_goes_on_keeps_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "STUCK_LEASES", 1.0)
     store = InMemory()
-    store.trouble = UsageError("another number of ids")
-    with keeper_of(store) as keeper, pytest.raises(UsageError):  # noqa: PT012  asked until it is there
-        while True:
+    with keeper_of(store, stuck_seconds=0.0) as keeper:
+        soon(keeper.lease)
+        lease = keeper.lease()
+        assert lease is not None
+        for _ in range(8):
+            time.sleep(TTL / 2)
+            keeper.note_progress()
+        assert keeper.holds(lease)
+
+
+@pytest.mark.parametrize("trouble", [UsageError("another number of ids"), TypeError(), KeyError("instances")])
+def test_what_will_never_pass_ends_the_loop(trouble: Exception) -> None:
+    """An error that nobody thought of, too: the loop would wait for ever for a thread that has ended."""
+    store = InMemory()
+    store.trouble = trouble
+    until = time.monotonic() + 20
+    with keeper_of(store) as keeper, pytest.raises(type(trouble)):  # noqa: PT012  asked until it is there
+        while time.monotonic() < until:
             keeper.lease()
             time.sleep(0.01)

@@ -107,6 +107,28 @@ def test_a_group_has_one_number_of_ids_until_nobody_holds_one(tmp_path: Path) ->
         pass
 
 
+@pytest.mark.parametrize("instances", [0, -1, 10_001])
+def test_a_group_is_not_given_a_number_of_ids_that_nobody_could_open(tmp_path: Path, instances: int) -> None:
+    with sqlite_leases(tmp_path / "l.db", "g", 3) as store:
+        with pytest.raises(UsageError, match="instances"):
+            store.resize(instances)
+        assert len(store.read()) == 3
+
+
+def test_the_end_of_a_transaction_is_forced_to_the_disk(tmp_path: Path) -> None:
+    """EXTRA: with FULL, the removal of the journal is not, and a power failure may take the last epoch back."""
+    with sqlite_leases(tmp_path / "l.db", "g", 1) as store:
+        assert store._sql.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert store._sql.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+@pytest.mark.parametrize("ttl", [0.0, -1.0, float("nan"), float("inf")])
+def test_what_is_no_time_to_live_is_refused(tmp_path: Path, ttl: float) -> None:
+    with pytest.raises(UsageError, match="terms"), open_leases(tmp_path / "l.db", "g", 1, ttl):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("group", "instances"), [("", 1), ("a/b", 1), ("g" * 101, 1), ("g", 0), ("g", 10_001)])
 def test_what_is_no_group_is_refused(tmp_path: Path, group: str, instances: int) -> None:
     with pytest.raises(UsageError), open_leases(tmp_path / "l.db", group, instances):

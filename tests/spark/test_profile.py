@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.spark.profile_sources import DAY, Row, records, write
 
-from keylane.errors import CountError, DataError, TargetError, UnknownNameError, UsageError
+from keylane.errors import CountError, DataError, UnknownNameError, UsageError
 from keylane.pipelines.profile import Options, profile
 from keylane.systems.profiles import read_profile
 
@@ -258,7 +258,7 @@ def test_a_profile_is_stored_and_read_back_and_never_replaced_unasked(spark: Spa
     ]
     assert {oct(path.stat().st_mode & 0o777) for path in (out, out / "keys")} == {"0o700"}
     assert {oct(path.stat().st_mode & 0o777) for path in out.rglob("*.*")} == {"0o600"}
-    with pytest.raises(TargetError, match="the profile exists already"):
+    with pytest.raises(UsageError, match="the profile exists already"):
         profile(str(tmp_path / "a.parquet"), ["k"], out=out, spark=spark)
     again = profile(str(tmp_path / "a.parquet"), ["n"], out=out, replace_profile=True, spark=spark)
     assert read_profile(out).fingerprint == again.fingerprint != made.fingerprint

@@ -661,10 +661,9 @@ def _maybe(contract: GivenContract | None) -> Contract | None:
 
 def _is_contract(given: Any) -> bool:
     from keylane.contract.given import is_text
+    from keylane.systems.endpoint import is_contract_file
 
-    if not isinstance(given, str | os.PathLike) or is_text(given):
-        return True
-    return os.fspath(given).endswith((".yaml", ".yml")) and "://" not in os.fspath(given)
+    return not isinstance(given, str | os.PathLike) or is_text(given) or is_contract_file(os.fspath(given))
 
 
 def _check_choice(name: str, given: object, allowed: Sequence[str]) -> None:

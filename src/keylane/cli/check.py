@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import StreamOptions
 
 
-CONTRACT_SUFFIXES = (".yaml", ".yml")
 INVALID, BROKEN = 2, 4
 MISPLACED = "Rows that are not where the contract puts their key:"
 
@@ -74,11 +73,11 @@ def check(
     Exit codes: 0 kept, 1 the data cannot be read, 2 not a contract, or data without anything to compare, 4 a
     promise is broken.
     """
-    from keylane.systems.endpoint import parse_address
+    from keylane.systems.endpoint import is_contract_file
 
     read_range = range_from(options, time.time())
     reading = replace(reading_from(options), read_range=read_range)
-    contracts = [path for path in paths if path.endswith(CONTRACT_SUFFIXES) and parse_address(path).is_path]
+    contracts = [path for path in paths if is_contract_file(path)]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
     if len(paths) > 1 and data:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.documents.apply import BoundSource
-    from keylane.documents.plan import CandidateRow, PlanDocument
+    from keylane.documents.plan import AgainstToday, CandidateRow, PlanDocument
     from keylane.pipelines.plan import PlanRequest
     from keylane.plan.planner import Plan
     from keylane.profile.model import Profile
@@ -249,7 +249,7 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
     title = "candidates, the chosen one first"
     taken = Section(
         columns,
-        [_worded(one) for one in shown],
+        shown,
         title,
         _forms(),
         tones={"against_today": _tone, "copies": copies_tone},
@@ -281,6 +281,7 @@ def _shown(document: PlanDocument, allowed: list[CandidateRow]) -> list[Candidat
 
 def _forms() -> dict[str, Any]:
     from keylane import numbers
+    from keylane.documents.plan import AGAINST_TODAY
 
     figures = {
         "work": "{:.1f}".format,
@@ -288,22 +289,14 @@ def _forms() -> dict[str, Any]:
         "copies": "{:.2f}".format,
         "total_work": numbers.times,
     }
-    return {"fullest_share": numbers.share, "moved_traffic": numbers.share, **figures}
+    shares = {"fullest_share": numbers.share, "moved_traffic": numbers.share}
+    return {**shares, "against_today": AGAINST_TODAY.__getitem__, **figures}
 
 
-def _tone(against: str | None) -> Literal["good", "bad"] | None:
-    from keylane.documents.plan import AGAINST_TODAY
-
-    if against == AGAINST_TODAY["worse"]:
+def _tone(against: AgainstToday | None) -> Literal["good", "bad"] | None:
+    if against == "worse":
         return "bad"
-    return "good" if against == AGAINST_TODAY["better"] else None
-
-
-def _worded(row: CandidateRow) -> dict[str, Any]:
-    """A candidate as a table shows it: how it compares with today in words."""
-    from keylane.documents.plan import AGAINST_TODAY
-
-    return {**row.as_json(), "against_today": AGAINST_TODAY.get(row.against_today or "")}
+    return "good" if against == "better" else None
 
 
 def _read_as(document: PlanDocument) -> Iterator[str]:

@@ -94,6 +94,20 @@ def finish(query: StreamingQuery, gate: Gate) -> None:
         raise failure
 
 
+_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def interval(text: str) -> str:
+    """A length of time as Spark reads it, from what options take.
+
+    >>> interval("500ms"), interval("10 seconds")
+    ('500 milliseconds', '10 seconds')
+    """
+    number = text.rstrip("mshd")
+    unit = _UNITS.get(text.removeprefix(number))
+    return f"{number} {unit}" if number.isdigit() and unit else text
+
+
 def run_query(
     frame: DataFrame,
     body: Callable[[DataFrame, int], None],
@@ -107,7 +121,7 @@ def run_query(
     raises ends the query after the batch that is running.
     """
     gate = Gate(body)
-    trigger: dict[str, Any] = {"processingTime": run.every} if run.follow else {"availableNow": True}
+    trigger: dict[str, Any] = {"processingTime": interval(run.every)} if run.follow else {"availableNow": True}
     place = f"file://{checkpoint}" if isinstance(checkpoint, Path) else str(checkpoint)
     writer = frame.writeStream.foreachBatch(gate).option("checkpointLocation", place)
     query = None

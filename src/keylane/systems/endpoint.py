@@ -263,6 +263,15 @@ def path_of(address: Address, what: str) -> Path:
     return Path(address.name).absolute()
 
 
+def is_contract_file(text: str) -> bool:
+    """Whether an argument is the path of a contract; anything else is data.
+
+    >>> [is_contract_file(one) for one in ("a.yaml", "b.yml", "c.csv", "kafka://b:1/d.yaml")]
+    [True, True, False, False]
+    """
+    return text.endswith((".yaml", ".yml")) and parse_address(text).is_path
+
+
 def open_endpoint(address: Address | str, options: StreamOptions | None = None) -> Endpoint:
     """The endpoint of an address. Contacts nothing: an endpoint does so when it is asked for something."""
     known = parse_address(address) if isinstance(address, str) else address

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from keylane.systems.folders.folder import Counts, TakenFile
 
 
-_EVERY: Final = re.compile(r"\d{1,9} (milli)?seconds?|\d{1,9} (minute|hour|day)s?")
+_EVERY: Final = re.compile(r"\d{1,9}(ms|s|m|h|d| (milli)?seconds?| (minute|hour|day)s?)")
 
 
 def check_every(text: str) -> None:
     """Refuse an interval of a following route that is none."""
     if not _EVERY.fullmatch(text):
-        raise UsageError.of("not a length of time", got=text, allowed="a number and a unit: 500 milliseconds, 1 minute")
+        raise UsageError.of("not a length of time", got=text, allowed="500ms, 10s, 1m, 1h, or 10 seconds")
 
 
 #: Encodings whose keys are the bytes of the record's own key.

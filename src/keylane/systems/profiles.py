@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from keylane.contract.model import Key
-from keylane.errors import DataError, TargetError
+from keylane.errors import DataError, TargetError, UsageError
 from keylane.private import own_folder
 from keylane.profile.build import fingerprint_of, unpacked
 from keylane.profile.model import Approximation, ObservedLanes, Profile, Windows, WithoutKey
@@ -75,7 +75,7 @@ def _check_free(out: Path, *, replace: bool) -> None:
             allowed="a new name, or a profile",
         )
     if not replace:
-        raise TargetError.of("the profile exists already", got=str(out), hint="another name, or --force to replace it")
+        raise UsageError.of("the profile exists already", got=str(out), hint="another name, or --force to replace it")
 
 
 def _put(waiting: Path, out: Path) -> None:

@@ -600,3 +600,12 @@ def test_a_first_contract_has_nothing_to_drain(run: Run, stored: Path, today: Pa
     assert ("Deploy them together" in text, "drain" in text, "consumers" in who) == (True, False, False)
     text, who = steps("--contract", today)
     assert ("after the drain below" in text, "drain: " in text, "consumers" in who) == (True, True, True)
+
+
+def test_rows_for_programs_have_the_values_of_the_document(run: Run, stored: Path, today: Path) -> None:
+    asked = ("plan", stored, "--contract", today)
+    document = {row["strategy"]: row for row in json.loads(run(*asked, "-o", "json")[1])["candidates"]}
+    rows = [json.loads(line) for line in run(*asked, "-o", "jsonl")[1].splitlines()]
+    assert rows
+    assert all(row["against_today"] == document[row["strategy"]]["against_today"] for row in rows)
+    assert "the same as today" in run(*asked)[1]

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.profile.example_profiles import made
 
 from keylane.contract.model import Key
-from keylane.errors import DataError, TargetError
+from keylane.errors import DataError, TargetError, UsageError
 from keylane.profile.model import Approximation, ObservedLanes, WithoutKey
 from keylane.systems.profiles import is_profile, read_profile, staged, write_profile
 
@@ -134,7 +134,7 @@ def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
 
 def test_a_profile_is_replaced_only_when_asked_and_nothing_else_ever(tmp_path: Path) -> None:
     first = stored(tmp_path / "p")
-    with pytest.raises(TargetError, match="exists already"):
+    with pytest.raises(UsageError, match="exists already"):
         stored(tmp_path / "p")
     second = stored(tmp_path / "p", made(["z"], [[1]]), replace=True)
     assert read_profile(tmp_path / "p").fingerprint == second.fingerprint != first.fingerprint

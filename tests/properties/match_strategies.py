@@ -12,8 +12,8 @@ from keylane.geo.bits import ancestor, children, curve_end, curve_start
 from keylane.geo.cells import cells_of
 from keylane.matching.cover import covers
 from keylane.matching.near import merged_pairs, near
-from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, STAYS, Kind, distinct
-from keylane.matching.timeline import empty_entries, merged, moves
+from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, Kind, distinct
+from keylane.matching.timeline import empty_entries, merged
 from keylane.placement.cell_lanes import CellLanes
 from keylane.placement.partitioners import partitioner
 
@@ -60,7 +60,7 @@ class World:
 
 
 def world(seed: int, place: tuple[float, float], km: float, pings: int = 400, requests: int = 80) -> World:
-    """Few drivers with long histories, many ties of time, late pings, some told twice; some requests told twice."""
+    """Few drivers with long histories, many ties of time, late pings, some sent twice; some requests sent twice."""
     rng = np.random.default_rng(seed)
     lat, lng = disc(rng, place, pings, km)
     columns: dict[str, Any] = {
@@ -94,40 +94,18 @@ def hashed(resolution: int, lanes: int = 60) -> LaneOf:
     return lane_of
 
 
-def new_rows(stays: pa.Table, pings: pa.Table) -> list[int]:
-    """The rows of the pings that the stays did not know, each ping once: what is to be passed on to its lane."""
-    known, offered = (
-        list(zip(*(table.column(name).to_pylist() for name in ("driver", "ts", "offset")), strict=True))
-        for table in (stays, pings)
-    )
-    first = {ping: row for row, ping in reversed(list(enumerate(offered)))}
-    return sorted(first[ping] for ping in first.keys() - set(known))
-
-
-def lane_timelines(pings: pa.Table, lane: NDArray[Any], seed: int = 0, *, told: bool = True) -> dict[int, pa.Table]:
-    """What each lane knows after all pings have come in small batches; without tombstones if they are not told."""
-    rng = np.random.default_rng(seed)
-    known: dict[int, pa.Table] = {}
-    stays, rest = STAYS.empty_table(), pings.append_column("lane", pa.array(lane.astype(np.int32)))
-    while len(rest):
-        size = int(rng.integers(1, max(2, len(pings) // 3)))
-        batch, rest = rest.slice(0, size), rest.slice(size)
-        fresh = batch.take(pa.array(new_rows(stays, batch), pa.int64()))
-        stays, left = moves(stays, batch)
-        more = [fresh, tombstones(left)] if told else [fresh]
-        for table in more:
-            of = table.column("lane").to_numpy()
-            for one in np.unique(of).tolist():
-                some = table.filter(pa.array(of == one)).select(ENTRIES.names)
-                known[one] = merged(known.get(one, empty_entries()), some)
-    return known
-
-
-def tombstones(left: pa.Table) -> pa.Table:
-    """Tombstones as entries, with the lane that is told."""
-    zero, kind = np.zeros(len(left)), np.full(len(left), Kind.LEFT, np.int8)
-    columns = {**{name: left.column(name) for name in ("driver", "ts", "offset")}, "lat": zero, "lng": zero}
-    return pa.table({**columns, "kind": kind, "lane": left.column("lane")})
+def lane_timelines(pings: pa.Table, lane: NDArray[Any], *, tombstones: bool = True) -> dict[int, pa.Table]:
+    """What each lane knows of all pings; with tombstones, where the next ping of a driver is in another lane."""
+    rows = [{**row, "lane": int(one)} for row, one in zip(pings.to_pylist(), lane, strict=True)]
+    pinged = {(row["driver"], row["ts"], row["offset"]): row for row in reversed(rows)}
+    known: dict[int, list[dict[str, Any]]] = {}
+    before: dict[str, Any] = {}
+    for row in (pinged[key] for key in sorted(pinged)):
+        known.setdefault(row["lane"], []).append(row)
+        if tombstones and before.get("driver") == row["driver"] and before["lane"] != row["lane"]:
+            known[before["lane"]].append({**row, "kind": int(Kind.LEFT)})
+        before = row
+    return {one: merged(empty_entries(), pa.Table.from_pylist(some, ENTRIES)) for one, some in known.items()}
 
 
 def through_lanes(
@@ -139,13 +117,13 @@ def through_lanes(
     expire: int | None = None,
     nearest: int | None = None,
     driver_lane: NDArray[Any] | None = None,
-    told: bool = True,
+    tombstones: bool = True,
     guests: bool = True,
 ) -> pa.Table:
     """The whole way: pings to their lanes, requests to all of their cover, near in each lane, and the merge."""
     lat, lng = (given.pings.column(name).to_numpy() for name in ("lat", "lng"))
     lane = np.asarray(lane_of(cells_of(lat, lng))) if driver_lane is None else driver_lane
-    known = lane_timelines(given.pings, lane, told=told)
+    known = lane_timelines(given.pings, lane, tombstones=tombstones)
     asked = distinct(given.requests)
     lat, lng = (asked.column(name).to_numpy() for name in ("lat", "lng"))
     rows, lanes, home = covers(lat, lng, cells_of(lat, lng), radius_m, lane_of, finest)

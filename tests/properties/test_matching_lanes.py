@@ -164,7 +164,7 @@ def test_without_the_outlines_of_cells_pairs_are_missed(town: World, monkeypatch
 
 
 def test_without_tombstones_ghosts_are_found(town: World) -> None:
-    lost, more = missed(through_lanes(town, 1000.0, hashed(3), finest=3, told=False), town, 1000.0)
+    lost, more = missed(through_lanes(town, 1000.0, hashed(3), finest=3, tombstones=False), town, 1000.0)
     assert lost == 0
     assert more > 0
 

@@ -13,7 +13,7 @@ from keylane.matching import near as searched
 from keylane.matching.brute import brute
 from keylane.matching.near import near
 from keylane.matching.tables import Kind
-from keylane.matching.timeline import empty_entries, merged, pruned
+from keylane.matching.timeline import empty_entries, merged
 
 seeds = st.integers(0, 2**32 - 1)
 radii = st.sampled_from([300.0, 1000.0, 7000.0]) | st.floats(300, 7000)
@@ -55,16 +55,6 @@ def test_the_spans_of_time_and_the_parts_of_a_search_do_not_show(seed: int, span
         patch.setattr(searched, "_MOST_FOUND", products)
         found = near(known, drawn.requests, 1000.0, 20)
     assert found.equals(brute(drawn.pings, drawn.requests, 1000.0, 20))
-
-
-@settings(max_examples=25, deadline=None)
-@given(seed=seeds, before=st.integers(-5, 80), expire=expiries)
-def test_what_is_dropped_is_seen_by_no_later_request(seed: int, before: int, expire: int | None) -> None:
-    drawn = world(seed, PLACES["London"], km=2)
-    known = merged(empty_entries(), drawn.pings)
-    asked = drawn.requests.filter(pa.array(drawn.requests.column("ts").to_numpy() >= before))
-    kept = pruned(known, before, expire)
-    assert near(kept, asked, 1000.0, expire).equals(near(known, asked, 1000.0, expire))
 
 
 def test_the_newest_by_arrival_is_another_answer() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # The options of `match`: declared once, and turned into what `pipelines.match` takes.
 
-#: Names of columns, and what they are called where nothing is said.
+#: Names of columns, and their defaults.
 _COLUMNS: Final = {"id": "id", "time": "ts", "lat": "lat", "lng": "lng"}
 match_options: Final = grouped(
     click.option("--drivers", metavar="SRC", help="Driver pings: file, folder or kafka://host:port/topic."),
@@ -46,7 +46,12 @@ match_options: Final = grouped(
     ),
     click.option("--nearest", type=int, metavar="K", help="The nearest K only; default: all."),
     click.option("--expire", type=float, metavar="SECONDS", help="Ignore pings older than this."),
-    click.option("--contract", "-c", type=click.Path(), help="Lanes by this contract; default: hashed cells."),
+    click.option(
+        "--contract",
+        "-c",
+        type=click.Path(),
+        help="Lanes by this contract; default: a table for the radius, with --follow hashed cells.",
+    ),
     click.option("--lanes", "-n", type=int, help="The lane count, where the contract has none; default: 12."),
     click.option("--assign", type=click.Choice(["greedy", "optimal"]), help="Offer each driver to one rider at most."),
     click.option(

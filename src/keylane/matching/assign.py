@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Rows = NDArray[np.intp]
-    from numpy.typing import NDArray
 
 #: Cells of a full matrix above which the sparse way is taken: 32 MB.
 _MOST_CELLS: Final = 1 << 22

@@ -1,4 +1,4 @@
-"""What a lane knows of its drivers over time, and the tombstones to lanes that they have left.
+"""What a lane knows of its drivers over time.
 
 Rule: entries are sorted by (driver, ts, offset), each (driver, ts, offset) once. An entry is the newest of its driver
 for the moments t with ts <= t < until, where `until` is the ts of the driver's next entry. So "as of t" is one
@@ -8,8 +8,8 @@ tombstone: from then on the driver is not in this lane.
 Worked example: a driver's pings at 10 and 30 and a ping at 20 that comes last have until 20, 30 and never: a request
 of 25 sees the ping of 20, whenever it came.
 
-A change of the lane table moves drivers to other lanes by tombstones; a timeline itself knows of no lanes. When
-not to use it: for requests of the past after `pruned` has dropped what they would see.
+A timeline knows of no lanes, so that a change of the lane table, or of the lane count, changes nothing in it. When
+not to use it: for what arrives. A running match keeps the same order in Java, and forgets (`Driver.java`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from keylane.matching.tables import ENTRIES, STAYS, Kind, differs, numbers, ranks, shaped, sorted_rows
+from keylane.matching.tables import ENTRIES, differs, numbers, ranks, shaped, sorted_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,55 +74,3 @@ def last_seen(entries: pa.Table, expire: int | None) -> NDArray[np.int64]:
     (ts,) = numbers(entries, "ts")
     # A moment that is exactly `expire` old still counts; the sum must not run over.
     return np.minimum(ends, np.minimum(ts, NEVER - expire - 1) + expire + 1)
-
-
-def pruned(entries: pa.Table, before: int, expire: int | None = None) -> pa.Table:
-    """What requests at ts >= before can still see, or what hides something from them; the rest is dropped.
-
-    A tombstone that is not after `before` has nothing left to hide. An unavailable driver stays: it hides a ping
-    that comes later than it should.
-    """
-    (ts, kind) = numbers(entries, "ts", "kind")
-    kept = last_seen(entries, expire) > np.maximum(ts, before)
-    kept &= (kind != Kind.LEFT) | (ts > before)
-    return entries if kept.all() else entries.filter(pa.array(kept)).combine_chunks()
-
-
-# Tombstones: where a driver changes lanes, the lane it left is notified, so that none keeps a ghost of it.
-
-
-def moves(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The stays with these pings among them, and the tombstones: (driver, ts, offset, lane that is left).
-
-    Pings have the columns of stays, in any order, with others beside them; a ping that is known already, by its
-    driver, ts and offset, changes nothing.
-    """
-    both, driver, known = _in_order(stays, pings)
-    (lane,) = numbers(both, "lane")
-    left = (driver[1:] == driver[:-1]) & (lane[1:] != lane[:-1]) & ~(known[1:] & known[:-1])
-    after = both.slice(1).filter(pa.array(left))
-    gone = both.slice(0, max(0, len(both) - 1)).filter(pa.array(left)).column("lane")
-    return both, after.set_column(3, STAYS.field("lane"), gone)
-
-
-def _in_order(stays: pa.Table, pings: pa.Table) -> tuple[pa.Table, NDArray[np.int64], NDArray[np.bool_]]:
-    """Both in order, each ping once, the known one first; the driver of each as a number, and whether it was known."""
-    both = pa.concat_tables([shaped(stays, STAYS), shaped(pings, STAYS)])
-    (driver,) = ranks(both.column("driver"))
-    ts, offset = numbers(both, "ts", "offset")
-    rows = sorted_rows(driver, ts, offset)
-    rows = rows[differs(driver[rows], ts[rows], offset[rows])]
-    return both.take(pa.array(rows)).combine_chunks(), driver[rows], rows < len(stays)
-
-
-def stays_pruned(stays: pa.Table, before: int, expire: int | None = None) -> pa.Table:
-    """Stays, in order, that still matter for requests at ts >= before: of each driver the one as of then, and later.
-
-    A driver whose last stay is older than `expire` is forgotten: what its lane has of it is too old as well.
-    """
-    (driver,), (ts,) = ranks(stays.column("driver")), numbers(stays, "ts")
-    last = np.append(driver[1:] != driver[:-1], True) if len(stays) else np.zeros(0, bool)
-    kept = last | (np.append(ts[1:], 0) > before)
-    if expire is not None:
-        kept &= ts >= before - expire
-    return stays if kept.all() else stays.filter(pa.array(kept)).combine_chunks()

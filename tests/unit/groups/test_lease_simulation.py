@@ -45,8 +45,8 @@ def test_twin_of_a_store_that_gives_a_live_lease_away_is_caught(monkeypatch: pyt
     assert "one live lease of an id" in rules_broken(simulated(1, 3))
 
 
-def test_twin_without_a_spare_is_caught() -> None:
-    """What could not be taken does not count: with as many processes as ids nobody is there to take over."""
+def test_lanes_that_nobody_could_take_break_no_rule() -> None:
+    """With as many processes as ids nobody is there to take over."""
     outcome = simulated(1, 3, LeaseSetup(processes=3))
     assert rules_broken(outcome) == set()
     assert outcome.longest_free > 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, STAYS, Kind
+from keylane.matching.tables import ENTRIES, PAIRS, REQUESTS, Kind
 
 FREE, BUSY, LEFT = Kind.AVAILABLE, Kind.UNAVAILABLE, Kind.LEFT
 
@@ -32,11 +32,6 @@ def requests(*rows: tuple[Any, ...]) -> pa.Table:
 
 def asked(rider: str, ts: int, offset: int = 0, east: float = 0.0) -> tuple[Any, ...]:
     return rider, ts, offset, 0.0, 10 + east / 111_195.08
-
-
-def stays(*rows: tuple[Any, ...]) -> pa.Table:
-    """Driver, ts, offset, lane."""
-    return of(STAYS, *rows)
 
 
 def pairs(*rows: tuple[Any, ...]) -> pa.Table:

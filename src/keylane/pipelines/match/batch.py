@@ -34,7 +34,7 @@ from keylane.pipelines.match.lanes import (
     ranked,
 )
 from keylane.pipelines.match.offers import assigned
-from keylane.pipelines.match.options import agreed, lie_by_place, region_for
+from keylane.pipelines.match.options import MICROS, agreed, lie_by_place, region_for
 from keylane.pipelines.match.own_table import own_contract
 from keylane.pipelines.match.records import as_pings, as_requests
 from keylane.pipelines.match.sources import find, opened
@@ -232,7 +232,6 @@ def _shown_column(lanes: CellLanes, cell: Column) -> Column:
     return arrow_udf(shown, "bigint")(cell)
 
 
-MICROS: Final = 1_000_000
 #: The median is right to one in so many ranks.
 _RANKS: Final = 10_000
 PARTITIONS: Final = "spark.sql.shuffle.partitions"

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 #: In the target, unless another folder is given.
 STATE: Final = "_state"
-#: What Spark says of a checkpoint whose files do not belong together, without a word on which they are.
+#: Errors of Spark about a checkpoint whose files do not belong together; none names them.
 _OF_CHECKPOINT: Final = re.compile(r"STATE_STORE|STATEFUL_OPERATOR|checkpoint offsets|No usable value for")
 
 

@@ -28,12 +28,12 @@ from keylane.systems.checkpoint import batch_offsets, force_batch, query_id
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from keylane.pipelines.match.follow_metrics import BatchResult, Figures
+    from keylane.pipelines.match.follow_metrics import Figures
     from keylane.pipelines.match.follow_plan import MatchRules
     from keylane.pipelines.match.follow_sources import InUse, Sources
     from keylane.pipelines.match.follow_state import BatchManifest, MatchState
@@ -98,11 +98,11 @@ class MatchBatches:
         self.probe("answered", batch)
         letters = [json.loads(text) for text in _texts(rows, DEAD)]
         matches, offers = (_pairs(rows, kind) for kind in (MATCH, OFFER))
-        result = self.written.stage(frame.sparkSession, staging, batch, matches, letters, offers)
-        _check_counts(counts, result)
+        dead = self.written.stage(frame.sparkSession, staging, batch, matches, letters, offers)
+        _check_counts(counts, dead)
         self.probe("staged", batch)
         self.check_topics()
-        figures = added(self.last.counts, counts, result, self.epochs[-1].lanes.count, began)
+        figures = added(self.last.counts, counts, dead, self.epochs[-1].lanes.count, began)
         epochs = after_batch(self.epochs, {"": counts.newest}, counts.oldest)
         moved = self.written.moved(staging, batch, figures)
         done = replace(done, epochs=epochs, counts=figures.total, moved=moved, slots=slots, rules=self.rules.changeable)
@@ -138,11 +138,11 @@ def _check_offsets(manifest: BatchManifest, offsets: str) -> None:
         )
 
 
-def _check_counts(counts: BatchCounts, result: BatchResult) -> None:
+def _check_counts(counts: BatchCounts, dead: Mapping[str, Mapping[str, int]]) -> None:
     """Nothing is lost: good records and dead letters are all that there are."""
     good = {"drivers": counts.pings, "riders": counts.reported - counts.late_requests}
     for side, there in counts.read.items():
-        letters = sum(result.dead[side].values())
+        letters = sum(dead[side].values())
         if good[side] + letters != there:
             got = f"{good[side]} good, {letters} dead"
             raise CountError.of(f"the records of the {side} do not add up", got=got, allowed=f"{there} in all")

@@ -29,13 +29,6 @@ _COUNTED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What a batch wrote beside its pairs: dead letters by source and reason."""
-
-    dead: dict[str, dict[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of a batch, and the counts of all batches up to it."""
 
@@ -117,20 +110,22 @@ def empty_counts(lanes: int) -> dict[str, Any]:
     return {**counts, "pending": 0, "dead": {"drivers": {}, "riders": {}}, "lane_loads": [0] * lanes, "offers": None}
 
 
-def added(before: Mapping[str, Any], counts: BatchCounts, result: BatchResult, lanes: int, began: float) -> Figures:
-    """The figures of a batch, and the counts with it."""
+def added(
+    before: Mapping[str, Any], counts: BatchCounts, dead: Mapping[str, Mapping[str, int]], lanes: int, began: float
+) -> Figures:
+    """The figures of a batch, and the counts with it; `dead` are its dead letters by source and reason."""
     found = before or empty_counts(lanes)
     here = {name: counts.sums[name] for name in (*_SUMS, "pings", "late", "ghosts", "pairs")}
     here["riders_with_a_match"] = counts.sums["riders"]
     total: dict[str, Any] = {name: found[name] + count for name, count in here.items()}
-    total |= {"pending": counts.sums["waiting"], "dead": _summed(found["dead"], result.dead)}
+    total |= {"pending": counts.sums["waiting"], "dead": _summed(found["dead"], dead)}
     total["offers"] = _added_offers(found["offers"], counts.offers)
     total["lane_loads"] = [count + counts.loads.get(lane, 0) for lane, count in enumerate(found["lane_loads"])]
     metrics = {
         "at": round(time.time(), 3),
         "seconds": round(time.time() - began, 3),
         **here,
-        "dead": result.dead,
+        "dead": dead,
         "ahead": counts.sums["ahead"],
         "match_latency_ms": _latency(counts.ripe_at(0.5), counts.ripe_at(0.01)),
         "border_share": here["border"] / here["asked"] if here["asked"] else 0.0,

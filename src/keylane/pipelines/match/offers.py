@@ -2,8 +2,8 @@
 
 A window ends, its requests are assigned together, drivers that are held by an earlier offer are left out, and every
 pair that is chosen becomes an offer at that moment. An offer without an answer expires. Windows are cut from
-1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen: `matching.assign`.
-What an offer is, and why repeating it is harmless: `matching.assign`.
+1970 on, so that the same requests fall into the same windows in every run. How pairs are chosen, what an offer is, and
+why repeating it is harmless: `matching.assign`.
 
 One window after the other, on the driver: who is free depends on all windows before. Only a window's pairs are held.
 A running match does the same in its plan, in Java, with the ledger in Spark's state (`Offers.java`); `offers_of` are
@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 from keylane.documents.match import Offers
 from keylane.matching.assign import ASSIGNMENTS, claim, empty_ledger, offer_id, offers
 from keylane.matching.tables import numbers
+from keylane.pipelines.match.options import MICROS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from keylane.pipelines.match.options import Options
 
-MICROS: Final = 1_000_000
 _STAMP: Final = pa.timestamp("us", tz="UTC")
 _WRITTEN: Final = pa.schema(
     [

@@ -148,7 +148,7 @@ def agreed(drivers: MatchSource, riders: MatchSource, contract: Contract | None,
     lanes = _lane_count(contract, both, given)
     for one in both:
         _check_side(one, contract, lanes)
-    return contract, lanes, _said_of_drivers(drivers, contract, given)
+    return contract, lanes, _notes_on_drivers(drivers, contract, given)
 
 
 def lie_by_place(one: MatchSource, contract: Contract) -> bool:
@@ -163,7 +163,7 @@ def region_for(columns: Columns, contract: Contract) -> Region:
     return replace(region, scale=columns.scale or (region.scale if known else 1.0))
 
 
-def _said_of_drivers(drivers: MatchSource, contract: Contract, given: Options) -> list[str]:
+def _notes_on_drivers(drivers: MatchSource, contract: Contract, given: Options) -> list[str]:
     """Riders go to the lanes of locations, so drivers in lanes by another key must be routed again."""
     if drivers.fingerprint is None or lie_by_place(drivers, contract):
         return []

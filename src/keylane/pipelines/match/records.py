@@ -164,8 +164,8 @@ def _available(frame: DataFrame, columns: Columns) -> Column | None:
     field = field_of(name, frame.schema)
     if not (isinstance(field.held, BooleanType) or field.kind in {"string", "void"}):
         raise DataError.of(f"column {name!r} does not hold availability", got=field.written, allowed="true and false")
-    said = field.column.try_cast("boolean") if field.kind == "string" else field.column.cast("boolean")
-    return F.coalesce(said, F.lit(True))
+    known = field.column.try_cast("boolean") if field.kind == "string" else field.column.cast("boolean")
+    return F.coalesce(known, F.lit(True))
 
 
 def _misfits(frame: DataFrame, columns: Columns) -> list[Column]:

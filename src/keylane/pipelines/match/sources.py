@@ -233,7 +233,7 @@ def _line_types(found: MatchSource) -> Mapping[str, DataType]:
     return kinds
 
 
-# Topics as sources of a match: up to where they end when it begins, as committed. Following them: `stream`.
+# Topics as sources of a match: up to where they end when it begins, as committed. Following them: `follow_sources`.
 
 _TYPED: Final = ("json", None)
 

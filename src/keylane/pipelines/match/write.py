@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from keylane.errors import TargetError, UsageError
-from keylane.pipelines.match.follow_metrics import BatchResult
 from keylane.pipelines.match.offers import offers_of
 from keylane.pipelines.match.records import DEAD_COLUMNS
 from keylane.private import own_folder
@@ -165,8 +164,8 @@ class Written:
         matches: pa.Table,
         letters: Sequence[Mapping[str, str | None]],
         offers: pa.Table,
-    ) -> BatchResult:
-        """Put the rows of a batch in order, in its staging folder; into a topic at once."""
+    ) -> dict[str, dict[str, int]]:
+        """Write the rows of a batch to its staging folder, and to a topic at once; dead letters by side and reason."""
         folder = staging / _matches(batch)
         folder.mkdir(parents=True)
         pq.write_table(matches, folder / "part-00000.parquet")
@@ -179,7 +178,7 @@ class Written:
         if not self.target.is_path and len(matches):
             written = spark.read.parquet(f"file://{folder}")
             open_endpoint(self.target, self.options.kafka).append(as_messages(written), self.target.name)
-        return BatchResult(dead)
+        return dead
 
     def _dead(
         self, spark: SparkSession, staging: Path, batch: int, letters: Sequence[Mapping[str, str | None]]

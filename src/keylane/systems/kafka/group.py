@@ -71,7 +71,8 @@ def _read(cluster: KafkaCluster, name: str) -> LiveGroup:
     if not there:
         raise BrokerError.of("the group reads no topic that is there", got=name, hint="start a member, then ask again")
     lanes = Lanes.of(there)
-    members = tuple(_member(member, owned[member.member_id], lanes.topics) for member in found.members)
+    # Brokers do not report subscriptions of the classic protocol, so a member may read what all read.
+    members = tuple(Member(one.member_id, None, one.group_instance_id or None) for one in found.members)
     ends = _ends(cluster, lanes)
     lag = {lane: max(0, ends[lane] - offset) for lane, offset in committed.items() if lane in ends}
     protocol = getattr(getattr(found, "type", None), "name", "CLASSIC").lower()
@@ -79,11 +80,6 @@ def _read(cluster: KafkaCluster, name: str) -> LiveGroup:
     return LiveGroup(
         name, found.state.name.lower(), protocol, assignor, members, Assignment.of_lists(lanes, owned), lag
     )
-
-
-def _member(found: Any, owned: Sequence[Lane], topics: Sequence[str]) -> Member:
-    """A member; brokers do not report subscriptions of the classic protocol, so it may read what all read."""
-    return Member(found.member_id, None if owned or topics else frozenset(), found.group_instance_id or None)
 
 
 def _committed(cluster: KafkaCluster, name: str) -> dict[Lane, int]:

@@ -146,7 +146,7 @@ class HeaderWriter:
         self.write(claims, {}, None)
 
     def positions(self, consumer: Any) -> dict[int, int]:  # noqa: ARG002  an owner without transactions has snapshots
-        """None are known: a former owner's commits could not be told from the present one's."""
+        """None are known: a commit does not show whether a former owner or the present one has made it."""
         return {}
 
     def write(self, records: Sequence[Produced], positions: Mapping[int, int], consumer: Any) -> None:  # noqa: ARG002  positions are those of snapshots

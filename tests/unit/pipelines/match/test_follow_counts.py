@@ -12,7 +12,7 @@ pytest.importorskip("h3")
 
 from keylane.errors import CountError
 from keylane.pipelines.match.follow_batch import _check_counts
-from keylane.pipelines.match.follow_metrics import BatchCounts, BatchResult, added
+from keylane.pipelines.match.follow_metrics import BatchCounts, added
 from keylane.pipelines.match.follow_sources import InUse, after_batch
 from keylane.pipelines.match.follow_state import BEGINNING, Epoch
 
@@ -49,8 +49,8 @@ def test_counts_of_slots_are_summed_and_what_all_know_is_taken_once() -> None:
     assert (dict(found.loads), found.read) == ({0: 3, 2: 4}, {"drivers": 7, "riders": 2})
     assert found.lag(3) == [{"lane": 0, "records": 0}, {"lane": 1, "records": 4}, {"lane": 2, "records": 0}]
     assert found.slots == {"homes/0": 3, "lanes/1": -1}
-    figures = added({}, found, BatchResult({"drivers": {}, "riders": {}}), 3, 0.0)
-    again = added(figures.total, found, BatchResult({"drivers": {"x": 1}, "riders": {}}), 3, 0.0)
+    figures = added({}, found, {"drivers": {}, "riders": {}}, 3, 0.0)
+    again = added(figures.total, found, {"drivers": {"x": 1}, "riders": {}}, 3, 0.0)
     assert (again.total["pings"], again.total["pairs"], again.total["pending"]) == (14, 12, 1)
     assert again.total["lane_loads"] == [6, 0, 8]
     assert again.total["dead"] == {"drivers": {"x": 1}, "riders": {}}
@@ -89,7 +89,7 @@ def test_an_old_contract_is_in_use_while_a_ping_that_it_placed_can_be_seen() -> 
 def test_good_records_and_dead_letters_of_a_batch_are_all_there_are(dead: dict[str, Any], said: str | None) -> None:
     counts = BatchCounts.of([homes(pings=8, reported=5, late_requests=1, drivers_read=10, riders_read=5)])
     if said is None:
-        _check_counts(counts, BatchResult(dead))
+        _check_counts(counts, dead)
         return
     with pytest.raises(CountError, match=said):
-        _check_counts(counts, BatchResult(dead))
+        _check_counts(counts, dead)

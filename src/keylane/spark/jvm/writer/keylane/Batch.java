@@ -38,22 +38,22 @@ final class Batch {
     final String group;
     private final String held;
 
-    Batch(HashMap told, Row first) {
-        number = ((Number) told.get("batch")).longValue();
-        digest = (String) told.get("digest");
-        exactlyOnce = ((Boolean) told.get("exactly_once")).booleanValue();
-        producer = (Map) told.get("producer");
-        reader = (Map) told.get("reader");
-        transactionMs = ((Number) told.get("transaction_ms")).longValue();
-        writers = ((Number) told.get("writers")).intValue();
-        source = (String) told.get("source");
-        held = (String) told.get("held");
-        headers = headers((List) told.get("headers"));
-        slots = slots((List) told.get("topics"));
+    Batch(HashMap settings, Row first) {
+        number = ((Number) settings.get("batch")).longValue();
+        digest = (String) settings.get("digest");
+        exactlyOnce = ((Boolean) settings.get("exactly_once")).booleanValue();
+        producer = (Map) settings.get("producer");
+        reader = (Map) settings.get("reader");
+        transactionMs = ((Number) settings.get("transaction_ms")).longValue();
+        writers = ((Number) settings.get("writers")).intValue();
+        source = (String) settings.get("source");
+        held = (String) settings.get("held");
+        headers = headers((List) settings.get("headers"));
+        slots = slots((List) settings.get("topics"));
         part = writers == 0 ? first.getInt(6) : -1;
         writer = writers == 0 ? -1 : first.getInt(0) % writers;
         shown = writers == 0 ? "p" + part : "" + writer;
-        String route = "keylane-" + told.get("route");
+        String route = "keylane-" + settings.get("route");
         name = route + "-" + shown;
         group = writers == 0 ? name : route;
     }

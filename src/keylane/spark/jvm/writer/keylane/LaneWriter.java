@@ -17,19 +17,19 @@ import org.apache.spark.sql.RowFactory;
  * column, the dead letter that is written in its place, a row of the same columns. What comes back is
  * a row for each slot that had records: slot, records, whether they were there before, and the number that was found where
  * it is of a later batch. The rule that makes it exactly
- * once is in Transaction. Compiled where it runs, by the compiler that Spark brings along (keylane.spark.compiled): it
+ * once is in Transaction. Compiled where it runs, by the compiler that Spark brings along (keylane.spark.jvm): it
  * knows neither lambdas nor type arguments.
  */
 public final class LaneWriter implements MapPartitionsFunction {
     private static final long serialVersionUID = 1L;
     private static final int LETTER = 8;
 
-    private HashMap told;
+    private HashMap settings;
 
     /** A writer of the batch with these settings: the keys are those of Division.settings in keylane.spark.kafka_writer. */
-    public static LaneWriter of(HashMap told) {
+    public static LaneWriter of(HashMap settings) {
         LaneWriter out = new LaneWriter();
-        out.told = told;
+        out.settings = settings;
         return out;
     }
 
@@ -38,7 +38,7 @@ public final class LaneWriter implements MapPartitionsFunction {
             return Collections.emptyIterator();
         }
         Row first = next(rows);
-        Batch batch = new Batch(told, first);
+        Batch batch = new Batch(settings, first);
         return result(written(batch, first, rows));
     }
 
@@ -83,8 +83,8 @@ public final class LaneWriter implements MapPartitionsFunction {
         List out = new ArrayList();
         for (int slot = 0; slot < delivery.counts.length; slot++) {
             if (delivery.counts[slot] > 0) {
-                Object[] told = {slot, delivery.counts[slot], delivery.isThere(slot), delivery.beyond(slot)};
-                out.add(RowFactory.create(told));
+                Object[] row = {slot, delivery.counts[slot], delivery.isThere(slot), delivery.beyond(slot)};
+                out.add(RowFactory.create(row));
             }
         }
         return out.iterator();

@@ -169,7 +169,7 @@ final class Transaction extends Delivery {
             try {
                 producer.abortTransaction();
             } catch (RuntimeException ignored) {
-                // What went wrong before is what is told.
+                // What went wrong before is what is reported.
                 return;
             }
         }

@@ -43,8 +43,8 @@ final class WriteError {
         String hint = late ? "; it took longer than transaction.timeout.ms: lower --max-records" : hint(cause, largest);
         String brokers = "no broker answers at " + batch.producer.get("bootstrap.servers") + ": ";
         String words = cause instanceof TimeoutException ? brokers : "";
-        String said = cause.getClass().getSimpleName() + ": " + ("" + cause.getMessage()).replace('\n', ' ');
-        String text = "writer " + batch.shown + " of batch " + batch.number + ": " + words + said + hint;
+        String reported = cause.getClass().getSimpleName() + ": " + ("" + cause.getMessage()).replace('\n', ' ');
+        String text = "writer " + batch.shown + " of batch " + batch.number + ": " + words + reported + hint;
         return late || isPermanent(error, cause) ? permanent(text) : new IllegalStateException(MARK + text);
     }
 

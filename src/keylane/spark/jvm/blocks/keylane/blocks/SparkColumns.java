@@ -8,8 +8,8 @@ import java.io.ObjectOutputStream;
 import java.io.ObjectStreamClass;
 import java.io.Serializable;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
+import java.util.UUID;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -35,7 +35,7 @@ public final class SparkColumns implements Serializable {
 
     private SparkColumns(byte[] steps) {
         this.steps = steps;
-        name = Arrays.hashCode(steps) + "/" + steps.length;
+        name = UUID.nameUUIDFromBytes(steps).toString();
     }
 
     /** The columns of a frame over rows of an RDD; null where the frame is more than columns. */

@@ -183,7 +183,7 @@ public final class Homes extends BlockStep {
         }
     }
 
-    /** A driver goes from one position to the next: the lane that it leaves is told, if another slot has the next. */
+    /** A driver goes from one position to the next: the lane that it leaves gets a tombstone, if another slot has the next. */
     private void left(Position from, Position to, Driver driver, Output out, Counts counts) {
         if (from == null || to == null || from.lane == to.lane) {
             return;

@@ -24,7 +24,7 @@ public final class LaneTable implements Serializable {
     private final int count;
     private final String hash;
     private final String fold;
-    /** The last ancestor that was hashed, and its lane: most records of a task are of few. */
+    /** Ancestors that were hashed, and their lanes, by some of their bits: most records of a task are of few. */
     private transient long[] ancestors;
     private transient int[] ancestorLanes;
 

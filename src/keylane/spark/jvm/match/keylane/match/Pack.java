@@ -22,10 +22,9 @@ public final class Pack {
     private final Map partitions = new TreeMap();
     private int partition = -1;
     private long[] seen;
-
     private final long unread;
 
-    /** `unread` is what is known of what else there is, of partitions of which nobody says it. */
+    /** `unread` is for partitions without an `end`: UNKNOWN or SAME, as SourceTimes has it. */
     public Pack(Rules rules, int source, long unread) {
         this.rules = rules;
         this.source = source;

@@ -9,7 +9,8 @@ import keylane.blocks.Block;
  *
  * <pre>
  *   PAIR    rider ts 8 | rider offset 8 | driver ts 8 | driver offset 8 | metres 8 | rider length 4 | rider | driver
- *   TEXT    a JSON object: the counts of a step, or a dead letter; its first field says which
+ *   COUNTS  a JSON object, to the end: the counts of a step
+ *   DEAD    a JSON object, to the end: a dead letter
  * </pre>
  */
 final class Passing {

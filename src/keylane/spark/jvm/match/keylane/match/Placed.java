@@ -17,7 +17,7 @@ final class Placed {
     static final byte UNAVAILABLE = 3;
     static final byte AVAILABLE = 4;
     static final byte REQUEST = 5;
-    /** What the homes tell all lanes, of a batch: watermark 8 | kept from 8. */
+    /** What the homes send to all lanes, with each batch: watermark 8 | kept from 8. */
     static final byte PROGRESS = 6;
     /** A request that is answered, in a snapshot. */
     static final byte ANSWERED = 7;

@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import keylane.blocks.IdleCache;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -42,8 +43,9 @@ final class TopicConsumers implements AutoCloseable {
         return new KafkaConsumer(settings);
     }
 
+    /** All settings, and no hash of them: of two clusters with one hash one would be read for the other. */
     private static String prefix(HashMap settings, String topic) {
-        return settings.hashCode() + "/" + topic + "/";
+        return new TreeMap(settings).toString() + "/" + topic + "/";
     }
 
     static String name(TopicTask task) {

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.Arrays;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
-/** How far each partition is read, how far it went when that was decided, and what the clock said, in microseconds. */
+/** How far each partition is read, how far it went when that was decided, and the clock then, in microseconds. */
 final class TopicOffset extends Offset {
     final long[] read;
     final long[] end;

@@ -90,7 +90,8 @@ def assign_group(
     if assignor is not None and assignor not in ASSIGNORS:
         raise UnknownNameError.among("assignor", assignor, list(ASSIGNORS))
     if source is not None and "://" in source:
-        found = _live(source, group, properties, lanes, members)
+        given = {"--lanes": lanes, "--members": members, "--reads": reads, "--rack": racks, "--previous": previous}
+        found = _live(source, group, properties, [option for option, value in given.items() if value or value == ""])
     elif group is not None:
         hint = "keylane assign kafka://host:port --group G"
         raise UsageError.of("--group is read from brokers", got=source, hint=hint)
@@ -101,13 +102,13 @@ def assign_group(
     return _document(_checked_loads(found), assignor, wanted or Wanted())
 
 
-def _live(
-    source: str, group: str | None, properties: Iterable[tuple[str, str]], lanes: str | None, members: str | None
-) -> _Group:
+def _live(source: str, group: str | None, properties: Iterable[tuple[str, str]], options: Sequence[str]) -> _Group:
+    """The group as brokers report it; `options` that would describe it otherwise are refused."""
     from keylane.systems.kafka.group import live_group
 
-    if lanes is not None or members is not None:
-        raise UsageError.of("a live group has its own lanes and members", hint="leave out --lanes and --members")
+    if options:
+        what = "a live group has its own lanes, members and assignment"
+        raise UsageError.of(what, hint=f"leave out {' and '.join(options)}")
     if group is None:
         raise UsageError.of("which group?", got=source, allowed="--group NAME")
     found = live_group(source, group, properties)
@@ -157,6 +158,9 @@ def _given(
         people = described(members_of(members), reads, racks, known.topics)
     elif not people and before:
         people = described(before, reads, racks, known.topics)
+    elif people and (reads or racks):
+        what = f"the members of {source} have their subscriptions and racks there"
+        raise UsageError.of(what, got=", ".join([*reads, *racks]), hint="change the file, or give --members as well")
     if not people:
         raise UsageError.of("a group needs a member", allowed="--members A,B,C, or a number of them")
     check_members(people)

@@ -6,7 +6,7 @@ What is made of it: `assign`. A live group: `systems.kafka.group`.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +36,6 @@ class GivenGroup:
     members: tuple[Member, ...] = ()
     previous: Mapping[str, Sequence[Lane]] | None = None
     loads: Mapping[Lane, float] | None = None
-    notes: tuple[str, ...] = field(default=())
 
 
 def lanes_of(text: str) -> dict[str, int]:
@@ -58,20 +57,20 @@ def lanes_of(text: str) -> dict[str, int]:
     return found
 
 
-def members_of(text: str, option: str = "--members") -> list[str]:
+def members_of(text: str) -> list[str]:
     """Names of members; a number stands for so many of them.
 
     >>> members_of("A,B"), members_of("2")
     (['A', 'B'], ['member-0', 'member-1'])
     """
-    if text.strip().isdecimal() and option == "--members":
+    if text.strip().isdecimal():
         many = int(text.strip()[:12])
         if not 1 <= many <= MOST_MEMBERS:
             raise UsageError.of("a group needs a member", got=many, allowed=f"1 to {count(MOST_MEMBERS)}")
         return [f"member-{number}" for number in range(many)]
     names = [name.strip() for name in text.split(",")]
     if not any(names):
-        raise UsageError.of(f"{option} names nobody: a group needs a member", got=text, allowed="A,B,C, or a number")
+        raise UsageError.of("--members names nobody: a group needs a member", got=text, allowed="A,B,C, or a number")
     check_members([Member(name) for name in names])
     return names
 

@@ -127,6 +127,15 @@ def test_a_file_of_a_group_with_subscriptions_and_racks(run: Run, tmp_path: Path
     assert all(topic == "orders" for topic, _ in same["assignment"]["B"])
 
 
+@pytest.mark.parametrize("option", [("--reads", "A=t"), ("--rack", "A=r1")], ids=" ".join)
+def test_members_of_a_file_are_not_described_twice(run: Run, tmp_path: Path, option: tuple[str, str]) -> None:
+    (tmp_path / "g.json").write_text('{"topics": {"t": 4}, "members": ["A", "B"]}')
+    code, out, err = run("assign", str(tmp_path / "g.json"), *option)
+    assert (code, out) == (2, ""), err
+    assert option[1] in err
+    assert run("assign", str(tmp_path / "g.json"), "--members", "A,B", *option)[0] == 0, "twin: they are given as well"
+
+
 def test_a_rolling_deploy_side_by_side(run: Run) -> None:
     document = assigned(
         run, "--lanes", "12", "--members", "3", "--rolling", "--state", "1GB", "--restore-rate", "100MB"
@@ -181,6 +190,9 @@ TWICE = {"assignment": {"A": [["topic-0", 0]], "B": [["topic-0", 0]]}}
         (("--lanes", "6", "--members", "A", "--state", "big"), "'big'"),
         (("kafka://127.0.0.1:1",), "--group"),
         (("kafka://127.0.0.1:1", "--group", "g", "--lanes", "6"), "--lanes"),
+        (("kafka://127.0.0.1:1", "--group", "g", "--members", ""), "--members"),
+        (("kafka://127.0.0.1:1", "--group", "g", "--reads", "A=t", "--rack", "A=r"), "--reads and --rack"),
+        (("kafka://127.0.0.1:1", "--group", "g", "--previous", "today.json"), "--previous"),
     ],
     ids=" ".join,
 )

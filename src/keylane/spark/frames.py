@@ -18,7 +18,7 @@ from keylane.contract.fields import absent_name, fields_of
 from keylane.errors import UsageError
 from keylane.router import Router
 from keylane.spark.cells import placed_natively, routed_places
-from keylane.spark.decide import Inputs, SubKey, decide, divided_by, sub_keys
+from keylane.spark.decide import Inputs, SubKey, decide, divided_by, empty_by_digest, sub_keys
 from keylane.spark.hashes import hash_column, placed
 from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, field_of, read_keys
@@ -140,14 +140,15 @@ def _prefixed(df: DataFrame, router: Router, position: str | None, prefix: str) 
 def _hash(router: Router, keys: Keys, backend: JavaBackend) -> Column | None:
     if router.partitioner.hash is None:
         return None
-    hashed = _without_empty(keys) if router.on_empty == "reject" else keys.routing
+    refused = router.on_empty == "reject" and not empty_by_digest(router, keys, backend)
+    hashed = _without_empty(keys) if refused else keys.routing
     return hash_column(router.partitioner.hash.name, hashed, backend)
 
 
 def _without_empty(keys: Keys) -> Bytes:
     """Null where the key is empty: then the hash is null there, and so is the lane, without a branch.
 
-    Inside a branch Spark computes a digest again for each expression that reads it, and MD5 ranges read it five times.
+    Inside a branch Spark computes a hash again for each expression that reads it. Digests: `decide.empty_by_digest`.
     """
     there = F.octet_length(keys.base.binary) > 0
 

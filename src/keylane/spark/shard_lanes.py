@@ -37,6 +37,8 @@ FEWEST_BITS, MOST_BITS, MOST_STEPS = 8, 12, 3
 #: Flips the sign bit, after which signed numbers compare in the order of unsigned ones.
 SIGN: Final = -(2**63)
 _HALF: Final = 1 << 64
+#: The upper half of the digest of no bytes, as a signed number.
+_EMPTY_HIGH: Final = int.from_bytes(md5_128(b"").to_bytes(16, "big")[:8], "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,16 @@ def _maybe(table: HashKeyTable, high: Column) -> Column:
     word = F.shiftrightunsigned(high, 6).bitwiseAND(F.lit(len(table.bits) - 1)).cast("int")
     bits, at = long_at(packed(table.bits, 8), _times(word, 8)), high.bitwiseAND(F.lit(63)).cast("int")
     return F.call_function("shiftrightunsigned", bits, at).bitwiseAND(F.lit(1)) != 0
+
+
+def without_empty(lane: Column, key: Column, high: Column) -> Column:
+    """The lane, null where the key is empty; `high` is the digest's upper half.
+
+    The key's bytes are looked at only where the digest is that of no bytes. A branch before the digest would have Spark
+    copy them twice for every row; one around the lane would have it compute the digest again.
+    """
+    empty = (high == F.lit(_EMPTY_HIGH)) & (F.octet_length(key) == 0)
+    return lane + F.when(empty, F.lit(None).cast("int")).otherwise(F.lit(0))
 
 
 def packed(values: Iterable[int], width: int) -> Column:

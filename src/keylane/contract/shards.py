@@ -56,6 +56,16 @@ def hash_key_problem(text: object) -> str:
     return "" if int(text) < SPACE else "a hash key beyond the key space"
 
 
+def hash_key_in(text: str) -> int | None:
+    """The hash key that a text spells; None where `hash_key_problem` has something to say.
+
+    >>> hash_key_in("12"), hash_key_in("012"), hash_key_in(str(2**128))
+    (12, None, None)
+    """
+    number = int(text) if _FORM.fullmatch(text) is not None else SPACE
+    return number if number < SPACE else None
+
+
 def partition_key_units(text: str) -> int | None:
     r"""How many UTF-16 units a partition key has; None where it has half of a surrogate pair.
 

@@ -116,12 +116,10 @@ class MeasuredLoad:
 
 def from_points(points: Iterable[tuple[int, float]]) -> LoadCurve:
     """Load by single hash key; a key that comes twice has the sum."""
-    keys, loads = [], []
-    for key, load in points:
-        keys.append(divmod(key, 1 << 64))
-        loads.append(load)
-    halves = np.array(keys, np.uint64).reshape(-1, 2)
-    return from_halves(halves, np.array(loads, np.float64))
+    known = list(points)
+    keys = b"".join([key.to_bytes(16, "big") for key, _ in known])
+    halves = np.frombuffer(keys, ">u8").reshape(-1, 2).astype(np.uint64)
+    return from_halves(halves, np.array([load for _, load in known], np.float64))
 
 
 def from_halves(halves: NDArray[np.uint64], loads: NDArray[np.float64]) -> LoadCurve:

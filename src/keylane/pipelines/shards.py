@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from keylane.contract.shards import hash_key_problem
+from keylane.contract.shards import hash_key_in, hash_key_problem
 from keylane.documents.shards import AppliedCall, ShardRow, ShardsApplyDocument, ShardsPlanDocument
 from keylane.errors import DataError, UsageError
 from keylane.keyspace.layout import layout_from_json
@@ -121,12 +121,13 @@ def loads_in(path: Path) -> list[tuple[int, float]]:
             load = float(row["load"])
         except ValueError:
             load = math.nan
-        if problem := hash_key_problem(row["hash_key"]):
-            problems.append(f"line {line}: {problem}: got {row['hash_key']!r}")
-        elif not (math.isfinite(load) and load >= 0):
+        key = hash_key_in(row["hash_key"])
+        if key is None:
+            problems.append(f"line {line}: {hash_key_problem(row['hash_key'])}: got {row['hash_key']!r}")
+        elif not 0 <= load < math.inf:
             problems.append(f"line {line}: not a load: got {row['load']!r}")
         else:
-            rows.append((int(row["hash_key"]), load))
+            rows.append((key, load))
     if not math.isfinite(sum(load for _, load in rows)):
         problems.append("the loads add up to more than a number holds")
     if problems:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from keylane.errors import UnreadableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -26,7 +26,7 @@ def text_in(path: Path) -> str:
         raise UnreadableError.of(f"the file cannot be read: {error.strerror}", got=str(path)) from error
 
 
-def csv_rows(path: Path, needed: Sequence[str], allowed: str) -> list[tuple[int, dict[str, str]]]:
+def csv_rows(path: Path, needed: Sequence[str], allowed: str) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a CSV file by the names in its first line, each with its line; a cell that is missing is empty."""
     reader = csv.reader(io.StringIO(text_in(path), newline=""), strict=True)
     try:
@@ -40,7 +40,11 @@ def csv_rows(path: Path, needed: Sequence[str], allowed: str) -> list[tuple[int,
             other = next((sign for sign in (";", "\t", "|") if len(names) == 1 and sign in names[0]), None)
             hint = f"columns are divided by commas, not by {other!r}" if other else ""
             raise UsageError.of(columns, got=", ".join(names) or "no line", allowed=allowed, hint=hint)
-        return [(reader.line_num, _row(names, row, reader.line_num)) for row in reader if row]
+        for row in reader:
+            if len(row) == len(names):
+                yield reader.line_num, dict(zip(names, row, strict=True))
+            elif row:
+                yield reader.line_num, _row(names, row, reader.line_num)
     except csv.Error as error:
         raise UsageError.of(f"line {reader.line_num} is not CSV: {error}", got=str(path)) from None
 

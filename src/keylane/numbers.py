@@ -19,6 +19,8 @@ Documents (`-o json`) hold the numbers themselves.
 
 from __future__ import annotations
 
+from typing import Final
+
 
 def count(number: float) -> str:
     """With thousands apart: 1,745,240; a whole number to its last digit, however large."""
@@ -56,6 +58,24 @@ def amount(number: float) -> str:
     if abs(number - round(number)) <= 1e-6 * abs(number):
         return count(round(number))
     return f"{number:,.1f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+#: Rates of bytes, in powers of ten.
+_RATES: Final = ((10**9, "GB/s"), (10**6, "MB/s"), (10**3, "kB/s"))
+
+
+def carried(load: float, unit: str | None) -> str:
+    """What a shard carries, with its unit where that is known: bytes in the powers of ten that limits are given in.
+
+    >>> carried(1250.0, None), carried(1250.0, "records/s")
+    ('1,250', '1,250 records/s')
+    >>> [carried(load, "bytes/s") for load in (0, 999, 800_000.0, 1_738_076_248.0)]
+    ['0 B/s', '999 B/s', '800.0 kB/s', '1.7 GB/s']
+    """
+    if unit == "bytes/s":
+        by, name = next(((by, name) for by, name in _RATES if load >= by), (1, "B/s"))
+        return f"{load / by:,.1f} {name}" if by > 1 else f"{load:.0f} B/s"
+    return f"{amount(load)} {unit}" if unit else amount(load)
 
 
 def times(value: float, digits: int = 2) -> str:

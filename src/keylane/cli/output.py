@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from keylane.cli.tables import Tone, laid_out, markdown, styled, toned, wrapped
+from keylane.cli.tables import Tone, fits, laid_out, markdown, styled, toned, wrapped
 from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
 from keylane.numbers import count
@@ -63,6 +63,8 @@ class Section:
     unbroken: tuple[str, ...] = ()
     #: Only for `-o jsonl` and `-o csv`.
     for_programs: bool = False
+    #: How long names of a column are written on a terminal that is too narrow for them; `-o wide` has them whole.
+    short: Mapping[str, Form] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,12 @@ def _table(section: Section, output: str, *, colour: bool, width: int | None) ->
         tones = [[judge(value) if judge else None for value, judge in zip(row, judges, strict=True)] for row in values]
     numeric = [_is_numeric([row[i] for row in values]) for i in range(len(heads))]
     unbroken = [name in section.unbroken for name in section.columns]
+    if width is not None and section.short and not fits(heads, cells, width):
+        for n, name in enumerate(section.columns):
+            if name in section.short:
+                written = ["-" if row[n] is None else visible(section.short[name](row[n])) for row in values]
+                cells = [[*row[:n], text, *row[n + 1 :]] for row, text in zip(cells, written, strict=True)]
+        title = f"{title} (-o wide has ids and hash keys whole)" if title else title
     lines = laid_out(heads, cells, numeric=numeric, unbroken=unbroken, width=width, colour=colour, tones=tones)
     return "\n".join([*([title] if title else []), *lines])
 

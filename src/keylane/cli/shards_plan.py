@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ import click
 
 from keylane.cli.options import length_of_time
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
-from keylane.numbers import amount, count, duration, percent, plural, times
+from keylane.numbers import amount, carried, count, duration, percent, plural, times
 
 if TYPE_CHECKING:
     from keylane.documents.shards import ShardSide, ShardsPlanDocument
@@ -24,6 +25,30 @@ SHOWN: Final = 50
 _NUMBERS: Final[dict[str, Form]] = {"max_over_mean": times, "load": amount, "max_load": amount, "key_load": amount}
 #: Names to copy.
 _NAMES: Final = ("shard", "shards", "at", "makes", "hash_key")
+_NUMBERED: Final = re.compile(r"shardId-0{3,}([0-9]{1,9})")
+
+
+def short_ids(given: str | list[str]) -> str:
+    """Ids of shards as a narrow terminal shows them: the service's own without the zeros in them.
+
+    >>> short_ids(["shardId-000000000004", "shardId-000000000012"]), short_ids("east-1")
+    ('…4, …12', 'east-1')
+    """
+    ids = [given] if isinstance(given, str) else given
+    return ", ".join(_NUMBERED.sub(r"…\1", one) for one in ids)
+
+
+def _along(hash_key: str) -> str:
+    """Where a hash key lies in the key space."""
+    from keylane.keyspace.hash_keys import at_share
+
+    return percent(at_share(int(hash_key)), 4)
+
+
+_SHORT: Final[dict[str, Form]] = {
+    **dict.fromkeys(("shard", "shards", "makes"), short_ids),
+    **dict.fromkeys(("at", "hash_key"), _along),
+}
 
 
 @click.command(short_help="The fewest splits and merges to a better layout.")
@@ -132,10 +157,11 @@ def _next(document: ShardsPlanDocument, saved: str | None) -> list[str]:
 
 def _result(document: ShardsPlanDocument, files: list[str]) -> Result:
     calls = [{"step": n, **call.as_json()} for n, call in enumerate(document.calls, 1)]
+    first = f"Calls, the first {SHOWN}:"
     sections = [
-        Section(CALLS, calls, "Calls, in order:", unbroken=_NAMES, for_programs=len(calls) > SHOWN),
-        *([Section(CALLS, calls[:SHOWN], f"Calls, the first {SHOWN}:", unbroken=_NAMES)] if len(calls) > SHOWN else []),
-        Section(HOT, document.hot, "Shards over the cap today:", forms=_NUMBERS, unbroken=_NAMES),
+        Section(CALLS, calls, "Calls, in order:", unbroken=_NAMES, for_programs=len(calls) > SHOWN, short=_SHORT),
+        *([Section(CALLS, calls[:SHOWN], first, unbroken=_NAMES, short=_SHORT)] if len(calls) > SHOWN else []),
+        Section(HOT, document.hot, "Shards over the cap today:", forms=_NUMBERS, unbroken=_NAMES, short=_SHORT),
         Section(UNIFORM, document.uniform, _uniform(document), forms=_NUMBERS),
     ]
     code = 4 if document.within_cap is False else 3 if document.calls else 0
@@ -166,7 +192,7 @@ def _answer(document: ShardsPlanDocument) -> list[str]:
     if document.within_cap is False:
         lines.append(f"the cap is not kept: {_over_by_itself(document)}")
     elif document.within_cap and document.cap is not None:
-        lines.append(f"the cap is kept: no shard carries more than {_load(document, document.cap)}")
+        lines.append(f"the cap is kept: no shard carries more than {carried(document.cap, document.load_unit)}")
     return lines
 
 
@@ -176,7 +202,7 @@ def _why_no_call(document: ShardsPlanDocument) -> str:
     return (
         "already as asked: no call to make"
         if document.cap is None
-        else f"no call to make: no shard carries more than {_load(document, document.cap)}"
+        else f"no call to make: no shard carries more than {carried(document.cap, document.load_unit)}"
     )
 
 
@@ -188,13 +214,8 @@ def _over_by_itself(document: ShardsPlanDocument) -> str:
     return "one key is over the cap by itself" if many == 1 else f"{count(many)} keys are over the cap by themselves"
 
 
-def _load(document: ShardsPlanDocument, load: float) -> str:
-    """With its unit, where that is known."""
-    return f"{amount(load)} {document.load_unit}" if document.load_unit else amount(load)
-
-
 def _fullest(document: ShardsPlanDocument, side: ShardSide) -> str:
     """Its load, and beside it the share of the cap, or how often the mean of so many shards."""
     load, cap = side.max_load or 0.0, document.cap
     over = f"{times(side.max_over_mean or 0)} the mean of {count(side.shards)}"
-    return f"{_load(document, load)} ({over if cap is None else f'{percent(load / cap, 0)} of the cap'})"
+    return f"{carried(load, document.load_unit)} ({over if cap is None else f'{percent(load / cap, 0)} of the cap'})"

@@ -117,6 +117,11 @@ def laid_out(
     return lines
 
 
+def fits(heads: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether a table has room for every cell on one line."""
+    return _total([max(map(columns_of, column)) for column in zip(heads, *cells, strict=True)]) <= width
+
+
 def _longest_word(text: str) -> int:
     return max(map(columns_of, text.split()), default=0)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: What a shard may carry, over the mean of the equal shards.
 CAP: Final = 1.2
+#: Records a second that a shard takes: the volumes are such that this is the cap.
+LIMIT: Final = 1_000.0
 #: The volume of the first account, so that small ones are still whole numbers.
 _FIRST: Final = 10**9
 _SPACE: Final = 1 << 128
@@ -46,7 +48,8 @@ def shards_demo(accounts: int, shards: int, skew: float, seed: int, version: str
     today, mean = new_layout(shards), sum(weights) / shards
     cap = CAP * mean
     names = {hash_key_of(name): name for name in named}
-    plan = shards_plan("demo", today, ShardLoad(md5, "keys", names), ShardGoal(cap))
+    rates = from_points((hash_key_of(name), weight * LIMIT / cap) for name, weight in named.items())
+    plan = shards_plan("demo", today, ShardLoad(rates, "keys", names, "records"), ShardGoal(LIMIT))
     split = [int(row.start) for row in plan.after.layout]
     trials = [
         _trial("md5", md5, today.starts, mean),

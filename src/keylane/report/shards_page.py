@@ -6,11 +6,13 @@ From a document of schema keylane.shards-plan/1, which `plan.shards` makes.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
 from keylane.keyspace.hash_keys import at_share
-from keylane.numbers import amount, count, duration, percent, plural, times
+from keylane.keyspace.load import ROUNDING
+from keylane.numbers import carried, count, duration, percent, plural, times
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import bullets, chart, fact, facts, intro_of, section, sentence, table, whole_page
 from keylane.report.svg_charts import Box, Scale, drawing, mark, text
@@ -55,11 +57,9 @@ def _top(document: ShardsPlanDocument) -> Markup:
         tag("h1", f"{headline}{under[document.within_cap]}"),
         tag("p", sentence(sub), class_="sub"),
         facts(
-            _fullest("Fullest shard before", before, document.cap, "before"),
-            _fullest(
-                "Fullest shard after", after, document.cap, "after" if document.within_cap is not False else "bad"
-            ),
-            fact("Cap", amount(document.cap), f"what a shard may carry{_unit(document)}")
+            _fullest("Fullest shard before", before, document),
+            _fullest("Fullest shard after", after, document),
+            fact("Cap", carried(document.cap, document.load_unit), "what a shard may carry")
             if document.cap is not None
             else None,
             fact("Calls", count(calls), _one_by_one(document)) if calls else None,
@@ -67,18 +67,19 @@ def _top(document: ShardsPlanDocument) -> Markup:
     )
 
 
-def _fullest(title: str, side: ShardSide, cap: float | None, kind: str) -> Markup | None:
+def _fullest(title: str, side: ShardSide, document: ShardsPlanDocument) -> Markup | None:
     """Its load; of the mean only beneath, because the means of two layouts are not of the same number of shards."""
     if side.max_load is None or side.max_over_mean is None:
         return None
+    cap, load = document.cap, carried(side.max_load, document.load_unit)
     of_cap = "" if cap is None else f"{percent(side.max_load / cap, 0)} of the cap, "
-    return fact(
-        title, amount(side.max_load), f"{of_cap}{times(side.max_over_mean)} the mean of {side.shards}", kind=kind
-    )
+    kind = None if cap is None else "worse" if _is_over(side.max_load, cap) else "better"
+    return fact(title, load, f"{of_cap}{times(side.max_over_mean)} the mean of {side.shards}", kind=kind)
 
 
-def _unit(document: ShardsPlanDocument) -> str:
-    return f", in {document.load_unit}" if document.load_unit else ""
+def _is_over(load: float | None, cap: float | None) -> bool:
+    """Whether a load is over the cap, by the rule of the plan."""
+    return load is not None and cap is not None and load > cap * (1 + ROUNDING)
 
 
 def _one_by_one(document: ShardsPlanDocument) -> str:
@@ -94,27 +95,32 @@ def _space(document: ShardsPlanDocument) -> Markup:
 def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
     """The key space from left to right: shards above and below the line, as high as their load, and the boundaries."""
     rows = [*document.before.layout, *document.after.layout]
-    top = max((row.load or 0 for row in rows), default=0) or 1
+    fullest = max((row.load or 0 for row in rows), default=0) or 1
+    # The cap is drawn to the scale of the loads, unless these are so far below it that they would be flat.
+    drawn = document.cap is not None and document.cap <= 3 * fullest
+    top = max(fullest, document.cap or 0) if drawn else fullest
     # Below the line there is room for the highest of the planned shards, and for the cap.
     planned = max((row.load or 0.0 for row in document.after.layout), default=0.0)
-    below = _BAND * min(1.0, max(planned, document.cap or 0.0, 0.3 * top) / top)
+    below = _BAND * max(planned, (document.cap or 0.0) if drawn else 0.0, 0.3 * top) / top
     # Beside the bars there is room for the word at the cap.
-    margin = 12 if document.cap is None else 34
+    margin = 34 if drawn else 12
     box = Box(12, 24, width - margin, 24 + _BAND + below + _TICKS)
     x = Scale(0, 1, box.left, box.right)
     line = box.top + _BAND + _TICKS / 2
-    limit = (
-        [] if document.cap is None else [_limit(box, line, min(1.0, document.cap / top), up) for up in (True, False)]
-    )
+    limit = [_limit(box, line, (document.cap or 0) / top, up) for up in (True, False)] if drawn else []
     moved = [mark(_step(n, call), _moved(call, x, line)) for n, call in enumerate(document.calls[:MOST_ROWS], 1)]
+    bar = partial(_bar, document, x, line, top)
+    any_over = any(_is_over(row.load, document.cap) for row in rows)
+    legend = [text("over the cap", box.right, 14, kind="over", anchor="end")] if any_over else []
     return drawing(
         f"{document.before.shards} shards before and {document.after.shards} after, over the key space",
         width,
         box.bottom + 28,
         text("before", box.left, 14, kind="strong"),
         text("after", box.left, box.bottom + 18, kind="strong"),
-        tag("g", *(_bar(row, x, line, top, up=True) for row in document.before.layout), class_="bars before"),
-        tag("g", *(_bar(row, x, line, top, up=False) for row in document.after.layout), class_="bars after"),
+        *legend,
+        tag("g", *(bar(row, up=True) for row in document.before.layout), class_="bars now"),
+        tag("g", *(bar(row, up=False) for row in document.after.layout), class_="bars after"),
         *limit,
         tag("g", *(_tick(share, x, line) for share in document.ticks)),
         *moved,
@@ -123,16 +129,16 @@ def space_drawing(document: ShardsPlanDocument, width: int = WHOLE) -> Markup:
     )
 
 
-def _bar(row: ShardRow, x: Scale, line: float, top: float, *, up: bool) -> Markup:
-    """A shard: as wide as its range, as high as its load; without a load, a band."""
+def _bar(document: ShardsPlanDocument, x: Scale, line: float, top: float, row: ShardRow, *, up: bool) -> Markup:
+    """A shard: as wide as its range, as high as its load; without a load, a band. One over the cap is red."""
     left, right = x.at(at_share(int(row.start))), x.at(at_share(int(row.end)))
     high = _BAND * (0.3 if row.load is None else row.load / top)
     y = line - _TICKS / 2 - high if up else line + _TICKS / 2
     gap = min(1.0, (right - left) / 4)
-    carried = "load not known" if row.load is None else f"load {amount(row.load)}"
-    says = f"{row.id}\n{carried}\n{percent(at_share(int(row.end)) - at_share(int(row.start)))} of the key space"
+    load = "load not known" if row.load is None else f"load {carried(row.load, document.load_unit)}"
+    says = f"{row.id}\n{load}\n{percent(at_share(int(row.end)) - at_share(int(row.start)))} of the key space"
     shape = tag("rect", x=f"{left:.2f}", y=f"{y:.2f}", width=f"{right - left - gap:.2f}", height=f"{high:.2f}")
-    return mark(says, shape)
+    return mark(says, shape, kind="over" if _is_over(row.load, document.cap) else "")
 
 
 def _tick(share: float, x: Scale, line: float) -> Markup:
@@ -149,7 +155,7 @@ def _limit(box: Box, line: float, share: float, up: bool) -> Markup:
 def _moved(call: ShardCall, x: Scale, line: float) -> Markup:
     """A boundary that is added, or one that is removed, as a stroke through the line."""
     at = f"{x.at(at_share(int(call.at))):.2f}"
-    kind = "ring" if call.call == "SplitShard" else "today"
+    kind = "ring" if call.call == "SplitShard" else "removed"
     wide = tag("rect", x=f"{float(at) - 4:.2f}", y=f"{line - 13:g}", width=8, height=26, class_="reach")
     return join(wide, tag("line", x1=at, x2=at, y1=f"{line - 12:g}", y2=f"{line + 12:g}", class_=kind))
 
@@ -184,9 +190,9 @@ def _hot(document: ShardsPlanDocument) -> Markup | None:
     rows = [
         (
             one.shard,
-            amount(one.load),
+            carried(one.load, document.load_unit),
             kinds.get(one.kind, "by one key or by many: not known"),
-            "" if one.key_load is None else amount(one.key_load),
+            "" if one.key_load is None else carried(one.key_load, document.load_unit),
             visible(one.key or one.hash_key or ""),
         )
         for one in document.hot[:MOST_ROWS]
@@ -203,7 +209,7 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
             count(one.shards),
             count(one.calls),
             times(one.max_over_mean),
-            amount(one.max_load),
+            carried(one.max_load, document.load_unit),
             {True: "under the cap", False: "over the cap", None: ""}[one.within_cap],
             "allowed" if one.within_quota else "not in one update",
         )
@@ -214,7 +220,10 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
 
 
 def _shards(document: ShardsPlanDocument) -> Markup:
-    rows = [(row.id, row.start, row.end, "" if row.load is None else amount(row.load)) for row in _after(document)]
+    unit = document.load_unit
+    rows = [
+        (one.id, one.start, one.end, "" if one.load is None else carried(one.load, unit)) for one in _after(document)
+    ]
     listed = stacked({"Shard": "", "From": "n", "To": "n", "Load": "n"}, rows, "Shards afterwards")
     more = more_rows(document.after.shards, "shards")
     return section("shards", None, tag("details", tag("summary", "The shards as a table"), listed, more))

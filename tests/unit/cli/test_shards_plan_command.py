@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pyarrow import parquet
 
+from keylane.cli import shards_plan
+from keylane.cli.output import render
 from keylane.documents.model import json_schema
 from keylane.documents.schemas import DOCUMENTS
 from keylane.keyspace.hash_keys import hash_key_of
 from keylane.keyspace.layout import Shard, layout_from_json, layout_of, layout_to_json, new_layout
+from keylane.keyspace.load import from_points
 from keylane.keyspace.reshard import difference
 from keylane.keyspace.sequences import nth_key
 from keylane.plan import shards as plan_shards
@@ -46,6 +49,25 @@ def planned(run: Run, code: int, *arguments: object) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(out)
     Draft202012Validator(json_schema(DOCUMENTS["shards-plan"])).validate(document)
     return document
+
+
+@pytest.mark.parametrize("short", [True, False], ids=["", "a twin without short names"])
+def test_a_terminal_of_80_columns_has_every_column_and_no_broken_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool
+) -> None:
+    if not short:
+        monkeypatch.setattr(shards_plan, "_SHORT", {})
+    document = plan_shards.shards_plan(
+        "today.json",
+        layout_from_json(layout_file(tmp_path / "a.json", [900, 120, 80, 60]).read_text()),
+        plan_shards.ShardLoad(from_points([(9, 700.0), (2**100, 200.0), (2**127, 80.0)]), "keys", {9: "acme"}),
+        plan_shards.ShardGoal(500, 3),
+    )
+    shown = render(shards_plan._result(document, []), "table", terminal=True, colour=False, width=80, height=500)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert ("more column" not in shown and "…0" in shown) == short
+    wide = render(shards_plan._result(document, []), "wide", terminal=True, colour=False, width=80, height=500)
+    assert all(call.at in wide and call.shards[0] in wide for call in document.calls)
 
 
 def carried_out(document: dict[str, Any], file: Path) -> list[int]:

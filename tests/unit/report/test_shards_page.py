@@ -15,10 +15,18 @@ def test_every_shard_is_drawn_once_on_its_side_and_every_call_as_a_stroke() -> N
     layout = layout_of(Shard(one.id, one.start, one.end, load) for one, load in zip(shards, (9, 1, 1, 1), strict=True))
     document = shards_plan("today.json", layout, ShardLoad(from_layout(layout), "layout", {}), ShardGoal(5, 3))
     drawn = space_drawing(document)
-    before, after = drawn.partition('class="bars before"')[2].split('class="bars after"')
+    before, after = drawn.partition('class="bars now"')[2].split('class="bars after"')
     after = after.partition('class="limit"')[0]
     assert (before.count("<rect"), after.count("<rect")) == (4, document.after.shards)
-    assert (drawn.count('class="ring"'), drawn.count('class="today"')) == (document.splits, document.merges)
+    assert (drawn.count('class="ring"'), drawn.count('class="removed"')) == (document.splits, document.merges)
+    # Red is what is over the cap, before or after, and nothing else; nothing is without a cap.
+    assert (before.count('class="mark over"'), after.count('class="mark over"')) == (1, 0)
+    free = shards_plan("today.json", layout, ShardLoad(from_layout(layout), "layout", {}), ShardGoal(to=new_layout(3)))
+    assert "mark over" not in space_drawing(free)
+    # The cap is to the scale of the bars, and left out where they would be flat under it.
+    drawn_cap = re.findall(r'class="limit"', space_drawing(document))
+    far = shards_plan("a", layout, ShardLoad(from_layout(layout), "layout", {}), ShardGoal(100))
+    assert (len(drawn_cap), space_drawing(far).count('class="limit"')) == (2, 0)
     # The hot shard is nine times as high as its neighbour, and all are equally wide.
     heights = [float(one) for one in re.findall(r'height="([\d.]+)"', before)]
     widths = set(re.findall(r'width="([\d.]+)"', before))

@@ -16,13 +16,15 @@ from keylane.hashing.md5 import md5_128
 from keylane.router import Router
 from keylane.systems.kinesis.access import KinesisAccess
 from keylane.systems.kinesis.follow import ShardFeed
+from keylane.systems.kinesis.shards import in_lineage
 from keylane.systems.kinesis.writer import Slot, Writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from keylane.contract.model import Contract
+    from keylane.keyspace.layout import Shard, ShardLayout
 
 #: Nobody is there: the model answers (`service`, in conftest.py).
 ACCESS = KinesisAccess("eu-west-1", "http://127.0.0.1:1")
@@ -44,6 +46,22 @@ def batches(feed: ShardFeed, start: dict[str, Any] | None = None) -> Iterator[tu
         rows = [row for part in parts for batch in feed.read(part) for row in batch.to_pylist()]
         yield end, sorted(rows, key=lambda row: (row["partition"], row["offset"]))
         at = end
+
+
+class OpenFirst:
+    """The planted bug, for the order of shards: whoever is open is read at once, and the closed ones later."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+
+    def __call__(
+        self, layout: ShardLayout, is_ended: Callable[[str], bool], _started: Iterable[str] = ()
+    ) -> list[Shard]:
+        left = [shard for shard in in_lineage(layout) if not is_ended(shard.id)]
+        opened = [shard for shard in left if not shard.closed]
+        fresh = [shard for shard in opened if shard.id not in self.seen]
+        self.seen |= {shard.id for shard in opened}
+        return fresh or left
 
 
 def written(

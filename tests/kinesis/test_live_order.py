@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.kinesis.replayed import batches, feed_of, written
+from tests.kinesis.replayed import OpenFirst, batches, feed_of, written
 
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import parse_address
@@ -107,3 +107,30 @@ def test_verify_finds_nothing_after_live_splits_and_a_merge(
         for row in rows:
             seen[row["key"]].append(json.loads(row["value"])["n"])
     assert all(numbers == sorted(numbers) for numbers in seen.values())
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["parents first", "a twin: open shards first"])
+@pytest.mark.parametrize("server", ["kinesalite", pytest.param("kinesis_local", marks=pytest.mark.faults)])
+@pytest.mark.node
+def test_a_reader_of_open_shards_first_is_found(
+    server: str, twin: bool, request: pytest.FixtureRequest, contract: Callable[..., Contract], tmp_path: Path
+) -> None:
+    """Records before and after each of two splits and a merge, read when all of it is done."""
+    running: KinesisServer = request.getfixturevalue(server)
+    source, target = running.fresh_stream(2), running.fresh_stream(3)
+    ends, client, numbers = (running.address(source), running.address(target)), running.client(), count()
+    access = access_of(parse_address(ends[0]))
+    by = contract(streams=[target], lanes=3, key={"fields": ["key"]}, partitioner="kinesis-md5")
+    for step in range(4):
+        some = [next(numbers) for _ in range(10 * KEYS)]
+        put = [{"Data": json.dumps({"n": n}).encode(), "PartitionKey": f"k{n % KEYS}"} for n in some]
+        assert client.put_records(StreamName=source, Records=put)["FailedRecordCount"] == 0
+        if step < 3:
+            reshard(running, source, step)
+    rule: dict[str, Any] = {"is_readable": OpenFirst()} if twin else {}
+    for _, rows in batches(feed_of(access, source, tmp_path / "run", **rule)):
+        if rows:
+            written(rows, access, target, by)
+    found = verify(*ends, by)
+    assert found.outcome == ("broken" if twin else "certified")
+    assert (found.verdict.counts["reordered"] > 0, found.verdict.counts["lost"]) == (twin, 0)

@@ -6,22 +6,20 @@ import json
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of, written
+from tests.kinesis.replayed import ACCESS, ADDRESS, OpenFirst, batches, feed_of, written
 
 from keylane.cli.verify import as_result as verify_result
 from keylane.pipelines.certificate import document_of
 from keylane.pipelines.verify import verify
-from keylane.systems.kinesis.shards import in_lineage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.kinesis.model import ModelService
 
     from keylane.contract.model import Contract
     from keylane.history.verdict import Mode
-    from keylane.keyspace.layout import Shard, ShardLayout
 
 KEYS = 23
 MODES: tuple[Mode, Mode] = ("exactly-once", "at-least-once")
@@ -49,15 +47,6 @@ def reshard(service: ModelService, stream: str, step: int) -> None:
     elif step == 2:
         low, high = service.streams[stream].layout.open[1:3]
         service.merge_shards(StreamName=stream, ShardToMerge=low.id, AdjacentShardToMerge=high.id)
-
-
-def open_first(layout: ShardLayout, is_ended: Callable[[str], bool], _started: Iterable[str] = ()) -> list[Shard]:
-    """The planted bug: whoever is open is read at once, and the closed ones later."""
-    left = [shard for shard in in_lineage(layout) if not is_ended(shard.id)]
-    opened = [shard for shard in left if not shard.closed]
-    fresh = [shard for shard in opened if shard.id not in open_first.seen]  # type: ignore[attr-defined]  # a twin's note
-    open_first.seen |= {shard.id for shard in opened}  # type: ignore[attr-defined]  # a twin's note
-    return fresh or left
 
 
 def routed(service: ModelService, by: Contract, tmp_path: Path, **feed: Any) -> None:
@@ -103,9 +92,8 @@ def test_verify_finds_nothing_after_splits_merges_and_kills(
 def test_twin_that_reads_open_shards_first_is_found(
     service: ModelService, contract: Callable[..., Contract], tmp_path: Path
 ) -> None:
-    open_first.seen = set()  # type: ignore[attr-defined]  # a twin's note
     by = of_three(contract)
-    routed(service, by, tmp_path, is_readable=open_first)
+    routed(service, by, tmp_path, is_readable=OpenFirst())
     found = verify(ADDRESS.format("s"), ADDRESS.format("t"), by)
     assert found.outcome == "broken"
     assert found.verdict.counts["reordered"] > 0

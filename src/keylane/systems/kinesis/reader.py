@@ -135,7 +135,7 @@ class ShardReader:
 
     def _answer(self, most: int) -> dict[str, Any]:
         """One answer of the service; what it refuses for now is asked again."""
-        client, pause, waited = self.access.client(), PAUSE_SECONDS[0], 0.0
+        client, pause, waited, old = self.access.client(), PAUSE_SECONDS[0], 0.0, 0
         while True:
             self._wait_turn()
             try:
@@ -145,10 +145,13 @@ class ShardReader:
                     return dict(client.get_records(ShardIterator=self._iterator, Limit=most))
             except RefusedError as refused:
                 if refused.code == _EXPIRED:
-                    self._iterator = None
-                    continue
+                    self._iterator, old = None, old + 1
+                    # A new one that is old at once is not worth a try without a pause.
+                    if old <= 1:
+                        continue
                 if waited > SILENT_SECONDS:
-                    hint = "other readers of the stream take the limit: fewer of them, or enhanced fan-out for those"
+                    taken = "other readers of the stream take the limit: fewer of them, or enhanced fan-out for those"
+                    hint = "" if refused.code == _EXPIRED else taken
                     what = f"shard {self.shard.id} of {self.stream} refused every read for {waited:.0f} s"
                     raise BrokerError.of(what, got=refused.code, hint=hint) from None
             self.access.timing.sleep(pause)

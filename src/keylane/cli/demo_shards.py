@@ -10,7 +10,7 @@ from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.numbers import plural, times
 
 if TYPE_CHECKING:
-    from keylane.documents.shards_demo import ShardsDemoDocument, ShardsTrialName
+    from keylane.documents.shards import ShardsDemoDocument, ShardsTrialName
 
 COLUMNS: Final = ("placement", "shards", "fullest", "emptiest", "calls", "keyed_accounts")
 WORDS: Final[dict[ShardsTrialName, str]] = {

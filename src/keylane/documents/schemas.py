@@ -42,9 +42,9 @@ from keylane.documents.shards import (
     ShardKeysImportDocument,
     ShardKeysMovedDocument,
     ShardsApplyDocument,
+    ShardsDemoDocument,
     ShardsPlanDocument,
 )
-from keylane.documents.shards_demo import ShardsDemoDocument
 from keylane.documents.verify import VerifyDocument
 
 

@@ -1,4 +1,4 @@
-"""The documents of `keylane shards`: hash keys that are handed out, and plans of layouts.
+"""The documents of `keylane shards` and its demo: hash keys that are handed out, and plans of layouts.
 
 Hash keys are decimal text, exact to 128 bits.
 """
@@ -14,6 +14,7 @@ from keylane.documents.model import AtLeastOne, AtLeastZero, Count, Document, Pa
 HashKeyText: TypeAlias = Annotated[str, StringConstraints(pattern="^(0|[1-9][0-9]{0,38})$")]
 HandingOut: TypeAlias = Literal["tree", "left-right", "halves", "golden"]
 HashKeyOrigin: TypeAlias = Literal["tree", "left-right", "halves", "golden", "imported"]
+ShardsTrialName: TypeAlias = Literal["md5", "as-they-come", "heaviest-first", "split", "moved-boundaries"]
 Weight: TypeAlias = Annotated[AtLeastZero, Field(ge=0.001)]
 
 
@@ -254,3 +255,32 @@ class ShardsApplyDocument(Document):
     left: Count
     calls: list[AppliedCall]
     layout: list[ShardRow] = Field(description="The open shards of the stream afterwards.")
+
+
+class ShardsTrial(Document):
+    """One way to place the same accounts."""
+
+    name: ShardsTrialName
+    shards: AtLeastOne
+    max_over_mean: AtLeastZero = Field(description="The fullest shard, over the mean of the shards of today.")
+    min_over_mean: AtLeastZero
+    calls: Count = Field(description="Splits and merges from the equal shards of today.")
+    keyed_accounts: Count = Field(
+        description="Accounts that need an explicit hash key, and a fence where they had none."
+    )
+
+
+class ShardsDemoDocument(Document):
+    """Accounts of unequal volume on equal shards, and two ways to make these even."""
+
+    model_config = ConfigDict(title="keylane demo shards -o json")
+
+    schema_: Literal["keylane.demo-shards/1"] = "keylane.demo-shards/1"
+    version: str
+    seed: Count
+    accounts: AtLeastOne
+    shards: AtLeastOne
+    skew: AtLeastZero = Field(description="The exponent of the volumes: account n has 1/n**skew of the first.")
+    least: AtLeastZero = Field(description="The heaviest account over the mean shard: no placement is more even.")
+    trials: list[ShardsTrial] = Field(min_length=1)
+    plan: ShardsPlanDocument = Field(description="The splits of the hot shards, as `keylane shards plan` makes them.")

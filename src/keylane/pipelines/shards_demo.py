@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from keylane.documents.shards_demo import ShardsDemoDocument, ShardsTrial
+from keylane.documents.shards import ShardsDemoDocument, ShardsTrial
 from keylane.errors import UsageError
 from keylane.keyspace.cuts import at_most
 from keylane.keyspace.hash_keys import hash_key_of
@@ -22,7 +22,7 @@ from keylane.plan.shards import ShardGoal, ShardLoad, shards_plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from keylane.documents.shards_demo import ShardsTrialName
+    from keylane.documents.shards import ShardsTrialName
     from keylane.keyspace.load import LoadCurve
 
 #: What a shard may carry, over the mean of the equal shards.

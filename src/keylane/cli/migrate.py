@@ -1,23 +1,32 @@
-"""`keylane migrate plan`: how a stream gets to another contract or lane count, before anything is done."""
+"""`keylane migrate`: another contract or lane count for a stream, planned, carried out, looked at and certified."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import client_options, properties_from
-from keylane.cli.output import Result, Section, output_option
-from keylane.numbers import count, plural, share
+from keylane.cli.options import client_options, length_of_time, properties_from
+from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
+from keylane.cli.terminal import note
+from keylane.numbers import count, duration, plural, share
 
 if TYPE_CHECKING:
-    from keylane.documents.migrate import MigratePlanDocument
+    from keylane.documents.migrate import MigrateCertificateDocument, MigratePlanDocument, MigrateStatusDocument
 
 PENDING: Final = 3
 STEPS: Final = ("step", "who", "action", "command")
 DRAIN: Final = ("lane", "waits_for")
 #: New lanes that a table shows; all of them are in the other formats.
 SHOWN: Final = 48
+ENTRIES: Final = ("number", "phase", "at", "driver")
+LANES: Final = ("lane", "fence", "applied", "left", "drained")
+WRITERS: Final = ("writer", "epoch", "records", "lane", "offset")
+RULES: Final = ("rule", "checked", "broken", "meaning")
+#: A certificate that is broken, or a writer that is late, is a threshold broken.
+BROKEN: Final = 4
 
 
 @click.group(short_help="Another contract or lane count for a stream: what moves, and who waits for whom.")
@@ -26,6 +35,10 @@ def migrate() -> None:
 
     \b
     keylane migrate plan old.yaml new.yaml     what moves, who waits for whom, and in which steps
+    keylane migrate run plan.json              carry a saved plan out, in place; again after a kill
+    keylane migrate status plan.json           phase, fences, lanes that are drained, lag
+    keylane migrate verify plan.json           the certificate: the order of every key, from the stream itself
+    keylane migrate rollback plan.json         back to the old contract, while the stream has its old lanes
     """
 
 
@@ -37,6 +50,13 @@ def migrate() -> None:
 @click.option("--old-lanes", type=click.IntRange(min=1), help="The lane count of OLD.yaml, where it has live lanes.")
 @click.option("--new-lanes", type=click.IntRange(min=1), help="The lane count of NEW.yaml, where it has live lanes.")
 @click.option("--mode", type=click.Choice(("in-place", "mirror")), help="Default: in place wherever that is possible.")
+@click.option(
+    "--producer", "producers", multiple=True, metavar="NAME", help="A producer that stops by itself, by name."
+)
+@click.option("--group", "groups", multiple=True, metavar="NAME", help="A reader group whose offsets show the drain.")
+@click.option("--no-gate", is_flag=True, help="Readers do not honour the gate: they drain before producers go on.")
+@click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan, for `migrate run`.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
 @client_options
 @output_option
 def plan(
@@ -47,6 +67,11 @@ def plan(
     old_lanes: int | None,
     new_lanes: int | None,
     mode: Any,
+    producers: tuple[str, ...],
+    groups: tuple[str, ...],
+    no_gate: bool,
+    saved: str | None,
+    force: bool,
     output: str,
     **options: Any,
 ) -> tuple[Result, str]:
@@ -59,12 +84,15 @@ def plan(
     \b
     keylane migrate plan payments-12.yaml payments-24.yaml
     keylane migrate plan old.yaml new.yaml --from kafka://broker:9092/payments --to kafka://broker:9092/payments.v2
+    keylane migrate plan old.yaml new.yaml --from kafka://broker:9092/payments --group ledger --out plan.json
 
     Exit codes: 0 nothing to do; 3 there are steps; 2 impossible, with the reason.
     """
     from keylane.pipelines.migrate import plan_migrate
     from keylane.systems.endpoint import StreamOptions
 
+    check_apart(saved, inputs=(old, new))
+    check_free(saved, force=force)
     document = plan_migrate(
         old,
         new,
@@ -72,12 +100,17 @@ def plan(
         target=target,
         lanes=(old_lanes, new_lanes),
         mode=mode,
+        producers=producers,
+        groups=groups,
+        gated=not no_gate,
         options=StreamOptions(properties_from(options)),
     )
-    return _result(document), output
+    if saved:
+        write(saved, json.dumps(document.as_json(), indent=2) + "\n")
+    return _result(document, saved), output
 
 
-def _result(document: MigratePlanDocument) -> Result:
+def _result(document: MigratePlanDocument, saved: str | None) -> Result:
     steps = Section(STEPS, document.steps, "Steps, in order; -o json says why each is needed:")
     rows = [{"lane": lane, "waits_for": ", ".join(map(str, old))} for lane, old in document.drain.items()]
     title = "Each new lane (partition) waits for these old lanes to be drained to their fence:"
@@ -85,6 +118,9 @@ def _result(document: MigratePlanDocument) -> Result:
         title = f"The first {SHOWN} of {count(len(rows))} new lanes wait for these old lanes; -o json has all:"
     sections = [steps, Section(DRAIN, rows[:SHOWN] if document.steps else [], title)]
     breaks = [f"note: {text}" for text in document.breaks]
+    if saved:
+        can_run = document.steps and document.mode == "in-place" and document.observed is not None
+        breaks += [f"plan: {saved}", *([f"carry it out: keylane migrate run {saved}"] if can_run else [])]
     return Result(document, sections, breaks, PENDING if document.steps else 0, _answer(document))
 
 
@@ -111,3 +147,232 @@ def _waits(document: MigratePlanDocument) -> str:
     if not parents:
         return "no new lane waits for an old one: no order of a key is kept"
     return f"each new lane waits for at most {count(parents)} of {plural(lanes, 'old lane')}"
+
+
+_journal_option: Final = click.option(
+    "--journal", metavar="ADDRESS", help="The journal: a folder, or kafka://host:port/topic; default: PLAN.journal."
+)
+_lease_option: Final = click.option(
+    "--lease", metavar="ADDRESS", help="Where the driver's lease is: a file, or zookeeper://…; default: in the journal."
+)
+_patience_option: Final = click.option(
+    "--patience",
+    callback=length_of_time,
+    default="10m",
+    show_default=True,
+    help="How long one step waits for producers, readers or brokers.",
+)
+_plan_argument: Final = click.argument("plan", type=click.Path(path_type=Path), metavar="PLAN")
+
+
+@migrate.command(short_help="Carry a saved plan out, in place; the same command goes on after a kill.")
+@_plan_argument
+@_journal_option
+@_lease_option
+@click.option("--producers-stopped", is_flag=True, help="Producers that do not acknowledge by themselves have stopped.")
+@_patience_option
+@client_options
+@output_option
+def run(
+    plan: Path,
+    journal: str | None,
+    lease: str | None,
+    producers_stopped: bool,
+    patience: float,
+    output: str,
+    **kafka: Any,
+) -> tuple[Result, str]:
+    """Carry out PLAN, a file that `keylane migrate plan --out` saved, step by step.
+
+    Each step is recorded in the journal before it is taken. Stopped or killed, the same command goes on, from any
+    machine that sees the journal; one process drives at a time. A stream that is not as planned is refused. Producers
+    that were named in the plan stop and acknowledge by themselves; for others, stop them, and add --producers-stopped.
+
+    \b
+    keylane migrate run plan.json
+    keylane migrate run plan.json --producers-stopped
+    keylane migrate run plan.json --journal kafka://broker:9092/payments.migration
+
+    Exit codes: 0 it is over; 3 it waits for somebody; 4 done, and an old producer still writes; 1 refused or failed.
+    """
+    from keylane.pipelines.migrate_run import run_migrate
+    from keylane.systems.endpoint import StreamOptions
+
+    document = run_migrate(
+        plan,
+        journal=journal,
+        lease=lease,
+        all_stopped=producers_stopped,
+        patience=patience,
+        options=StreamOptions(properties_from(kafka)),
+        say=note,
+    )
+    return _status(document), output
+
+
+@migrate.command(short_help="How far a migration is: phase, fences, drained lanes, lag.")
+@_plan_argument
+@_journal_option
+@client_options
+@output_option
+def status(plan: Path, journal: str | None, output: str, **kafka: Any) -> tuple[Result, str]:
+    """Show how far the migration of PLAN is. Nothing is changed.
+
+    \b
+    keylane migrate status plan.json
+
+    Exit codes: 0 it is over; 3 it is not; 4 an old producer still writes behind a fence.
+    """
+    from keylane.pipelines.migrate_run import status_migrate
+    from keylane.systems.endpoint import StreamOptions
+
+    document = status_migrate(plan, journal=journal, options=StreamOptions(properties_from(kafka)))
+    return _status(document), output
+
+
+@migrate.command(short_help="Back to the old contract, while the stream has its old lanes.")
+@_plan_argument
+@_journal_option
+@_lease_option
+@_patience_option
+@client_options
+@output_option
+def rollback(
+    plan: Path, journal: str | None, lease: str | None, patience: float, output: str, **kafka: Any
+) -> tuple[Result, str]:
+    """End the migration of PLAN, and let producers go on under the old contract.
+
+    Possible until the stream is given its new lanes; from then on it is refused, and `migrate run` goes on. The stream
+    is as it was before.
+
+    \b
+    keylane migrate rollback plan.json
+
+    Exit codes: 0 it is rolled back; 1 refused or failed.
+    """
+    from keylane.pipelines.migrate_run import rollback_migrate
+    from keylane.systems.endpoint import StreamOptions
+
+    document = rollback_migrate(
+        plan,
+        journal=journal,
+        lease=lease,
+        patience=patience,
+        options=StreamOptions(properties_from(kafka)),
+        say=note,
+    )
+    return _status(document), output
+
+
+@migrate.command(short_help="The certificate: the order of every key, from the stream itself.")
+@_plan_argument
+@_journal_option
+@click.option(
+    "--around", type=click.IntRange(min=1), metavar="N", help="Read N offsets on each side of every fence only."
+)
+@click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the certificate.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@client_options
+@output_option
+def verify(
+    plan: Path,
+    journal: str | None,
+    around: int | None,
+    saved: str | None,
+    force: bool,
+    output: str,
+    **kafka: Any,
+) -> tuple[Result, str]:
+    """Check by the journal and the records of the stream whether the migration of PLAN kept the order of every key.
+
+    All records are read, or with --around a stated sample. Anybody who may read stream and journal can run it again.
+
+    \b
+    keylane migrate verify plan.json --out certificate.json
+
+    Exit codes: 0 certified, or nothing was found wrong and something is not proven; 4 broken; 2 there is no fence yet.
+    """
+    from keylane.cli.progress import working
+    from keylane.pipelines.migrate_verify import verify_migrate
+    from keylane.systems.endpoint import StreamOptions
+
+    check_apart(saved, inputs=(plan,))
+    check_free(saved, force=force)
+    options = StreamOptions(properties_from(kafka))
+    working("reading the stream")
+    document = verify_migrate(plan, journal=journal, around=around, options=options)
+    if saved:
+        write(saved, json.dumps(document.as_json(), indent=2) + "\n")
+    return _certificate(document, saved), output
+
+
+def _status(document: MigrateStatusDocument) -> Result:
+    drained = sum(one.drained is True for one in document.lanes)
+    parts = [f"{document.phase or 'not begun'}: {document.stream}"]
+    if document.lanes:
+        known = document.lag is not None
+        of = plural(len(document.lanes), "old lane")
+        parts.append(f"{count(drained)} of {of} drained, lag {count(document.lag or 0)}" if known else f"{of} fenced")
+    if document.seconds_left is not None:
+        parts.append(f"about {duration(document.seconds_left)} left")
+    if document.pause_seconds is not None:
+        parts.append(f"producers paused for {duration(document.pause_seconds)}")
+    lines = [_waiting(document)] if document.waits_for else []
+    lines += [
+        f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one.epoch)} behind a fence, "
+        f"the first at offset {one.offset} of lane {one.lane}"
+        for one in document.late_writers
+    ]
+    rows = [one.as_json() for one in document.lanes]
+    sections = [
+        Section(LANES, rows[:SHOWN], "Old lanes (partitions), and how far they are drained:"),
+        Section(ENTRIES, document.entries, "The journal:", forms={"at": _time}),
+    ]
+    code = BROKEN if document.late_writers else 0 if document.over else PENDING
+    return Result(document, sections, lines, code, ["; ".join(parts)])
+
+
+def _epoch(epoch: int | None) -> str:
+    return "no epoch" if epoch is None else f"epoch {epoch}"
+
+
+def _time(at: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def _waiting(document: MigrateStatusDocument) -> str:
+    from keylane.migration.cutover import Wait
+    from keylane.systems.migrations import waits_in_words
+
+    waits = document.waits_for
+    assert waits is not None
+    text = waits_in_words(Wait(waits.why, tuple(waits.names)))
+    more = "; stop them, then: keylane migrate run PLAN --producers-stopped" if waits.why == "producers" else ""
+    return f"it {text}{more}"
+
+
+def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Result:
+    old = sum(one.old_records for one in document.lanes)
+    line = (
+        f"{document.verdict}: {plural(document.violations, 'violation')} in {plural(document.records, 'record')}, "
+        f"{count(old)} below the fences and {count(document.records - old)} behind them"
+    )
+    sides = [
+        f"{side.name} epoch {side.epoch}, {plural(side.lanes, 'lane')}, fingerprint {side.fingerprint[:12]}"
+        for side in (document.old, document.new)
+    ]
+    lines = [
+        *(f"not proven: {text}" for text in document.unproven),
+        *document.examples,
+        *(
+            f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one.epoch)}"
+            for one in document.late_writers
+        ),
+        f"from {sides[0]} to {sides[1]}",
+        f"digest of what was read: {document.digest}",
+        *([f"certificate: {saved}"] if saved else []),
+    ]
+    sections = [Section(RULES, document.rules, "Rules:")]
+    return Result(document, sections, lines, BROKEN if document.verdict == "broken" else 0, [line])

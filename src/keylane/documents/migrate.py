@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from keylane.documents.model import AtLeastOne, Count, Digest, Document, LaneId, PathText, Share, Text
+from keylane.documents.model import (
+    AtLeastOne,
+    AtLeastZero,
+    Count,
+    Digest,
+    Document,
+    LaneId,
+    PathText,
+    Share,
+    Text,
+)
+
+MigrationPhase: TypeAlias = Literal[
+    "begun", "copying", "holding", "fenced", "growing", "open", "drained", "done", "rolled-back"
+]
 
 
 class MigrationSide(Document):
@@ -40,6 +54,19 @@ class MigrationChange(Document):
     message: Text
 
 
+class MigrationStream(Document):
+    """A stream as it was found when the plan was made: a run is refused where it is another one by then."""
+
+    address: Text
+    id: str = Field(description="The id that the system gives it; empty where it gives none.")
+    lanes: AtLeastOne
+    starts: list[Count] = Field(description="The first offset of each lane.")
+    ends: list[Count] = Field(description="The end offset of each lane.")
+    records: Count = Field(description="Offsets between the two, some of which may be marks of transactions.")
+    retention_seconds: AtLeastZero | None = Field(description="How long records are kept; null: for ever.")
+    cleanup_policy: str
+
+
 class MigratePlanDocument(Document):
     """How a stream gets from one contract to another, and what waits for what."""
 
@@ -71,3 +98,120 @@ class MigratePlanDocument(Document):
     epoch_to_raise: AtLeastOne | None = Field(
         description="The epoch that the new contract has to carry; null: it does."
     )
+    producers: list[Text] = Field(
+        description="Producers that stop by themselves and acknowledge it; none: somebody says that all have stopped."
+    )
+    groups: list[Text] = Field(description="Reader groups whose committed offsets show which lanes are drained.")
+    gated: bool = Field(description="Whether readers honour the gate; otherwise they drain before producers go on.")
+    observed: MigrationStream | None = Field(
+        description="The stream as it is; null where the plan is from contracts alone, and cannot be carried out."
+    )
+
+
+class MigrationEntry(Document):
+    """One entry of the journal."""
+
+    number: Count
+    phase: MigrationPhase
+    at: AtLeastZero = Field(description="When it was appended, in seconds since 1970, by the clock of its driver.")
+    driver: AtLeastOne = Field(description="The epoch of the lease of the driver that appended it.")
+
+
+class MigrationLane(Document):
+    """An old lane, and how far it is drained."""
+
+    lane: LaneId
+    fence: Count
+    applied: Count | None = Field(description="The lowest offset that all groups have committed; null: not asked.")
+    left: Count | None = Field(description="Offsets up to the fence.")
+    drained: bool | None
+
+
+class MigrationWait(Document):
+    """What a run waits for."""
+
+    why: Literal["producers", "writes", "readers"]
+    names: list[Text] = Field(description="Producers that did not acknowledge, or old lanes that are not drained.")
+
+
+class MigrationWriter(Document):
+    """Who wrote records behind a fence that are not of the new epoch."""
+
+    writer: Text
+    epoch: AtLeastOne | None = Field(description="The epoch in the headers of its records; null: they have none.")
+    records: AtLeastOne
+    lane: LaneId = Field(description="Of the first of them.")
+    offset: Count
+
+
+class MigrateStatusDocument(Document):
+    """How far a migration is."""
+
+    model_config = ConfigDict(title="keylane migrate status -o json")
+
+    schema_: Literal["keylane.migrate-status/1"] = "keylane.migrate-status/1"
+    plan: PathText
+    journal: PathText
+    stream: Text
+    mode: Literal["in-place", "mirror"]
+    phase: MigrationPhase | None = Field(description="Null before it is begun.")
+    over: bool
+    appended: Count = Field(description="Entries that this run has appended.")
+    waits_for: MigrationWait | None
+    pause_seconds: AtLeastZero | None = Field(
+        description="From the entry that let producers stop to the one that let them go on; null: not yet."
+    )
+    lanes: list[MigrationLane] = Field(description="The old lanes; empty before there are fences.")
+    lag: Count | None = Field(description="Offsets up to the fences of all old lanes; null: not asked, or no fence.")
+    seconds_left: AtLeastZero | None = Field(
+        description="Until the old lanes are drained, at the speed of the last second; null: not known."
+    )
+    late_writers: list[MigrationWriter] = Field(description="Most records first.")
+    entries: list[MigrationEntry]
+
+
+class CertificateCount(Document):
+    """A rule, how many records were looked at, and how many break it."""
+
+    rule: Literal["reordered", "split_keys", "misrouted", "duplicated", "stale_epochs", "wrong_epoch", "undrained"]
+    meaning: Text
+    checked: Count
+    broken: Count
+
+
+class CertificateLane(Document):
+    """A lane of the new contract: what was read of it, and how much of that is old and new."""
+
+    lane: LaneId
+    fence: Count | None = Field(description="Null for a lane that was added.")
+    start: Count = Field(description="The first offset of the new contract.")
+    first: Count = Field(description="The first offset that was read.")
+    end: Count
+    old_records: Count
+    new_records: Count
+
+
+class MigrateCertificateDocument(Document):
+    """Whether a migration kept the order of every key, by the records of the stream. Anybody can run it again."""
+
+    model_config = ConfigDict(title="keylane migrate verify -o json")
+
+    schema_: Literal["keylane.migrate-certificate/1"] = "keylane.migrate-certificate/1"
+    ok: bool
+    verdict: Literal["certified", "not proven", "broken"]
+    plan: PathText
+    journal: PathText
+    stream: Text
+    stream_id: str
+    old: MigrationSide
+    new: MigrationSide
+    records: Count
+    sample: Text | None = Field(description="Which part of the history was read; null: all that there is.")
+    digest: Digest = Field(description="Of every record that was read, with its place, key, source and epoch.")
+    violations: Count
+    rules: list[CertificateCount]
+    lanes: list[CertificateLane]
+    groups: list[Text] = Field(description="The reader groups that were asked how far they are.")
+    late_writers: list[MigrationWriter]
+    examples: list[Text] = Field(description="The first violations of each rule.")
+    unproven: list[Text] = Field(description="What could not be checked, and why.")

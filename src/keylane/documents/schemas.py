@@ -30,7 +30,7 @@ from keylane.documents.geo_table import GeoTableDocument
 from keylane.documents.identify import IdentifyDocument, InitDocument
 from keylane.documents.lesson import LessonDocument
 from keylane.documents.match import MatchDocument
-from keylane.documents.migrate import MigratePlanDocument
+from keylane.documents.migrate import MigrateCertificateDocument, MigratePlanDocument, MigrateStatusDocument
 from keylane.documents.model import Document, Text, json_schema
 from keylane.documents.plan import PlanDocument
 from keylane.documents.profile import ProfileDocument
@@ -97,7 +97,9 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "identify": IdentifyDocument,
     "init": InitDocument,
     "match": MatchDocument,
+    "migrate-certificate": MigrateCertificateDocument,
     "migrate-plan": MigratePlanDocument,
+    "migrate-status": MigrateStatusDocument,
     "plan": PlanDocument,
     "profile": ProfileDocument,
     "route": RouteDocument,

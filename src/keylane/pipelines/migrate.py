@@ -8,16 +8,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keylane.contract.parse import load_contract
-from keylane.documents.migrate import MigratePlanDocument, MigrationChange, MigrationSide, MigrationStep
-from keylane.errors import LaneCountError
+from keylane.documents.migrate import (
+    MigratePlanDocument,
+    MigrationChange,
+    MigrationSide,
+    MigrationStep,
+    MigrationStream,
+)
+from keylane.errors import LaneCountError, UnsupportedError
 from keylane.migration.planner import Streams, plan_migration
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint
+from keylane.systems.migration_journal import check_producer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from keylane.contract.model import Contract
     from keylane.migration.drain import DrainGraph
-    from keylane.migration.planner import Mode
+    from keylane.migration.planner import Migration, Mode
     from keylane.systems.endpoint import StreamOptions
 
 
@@ -29,13 +38,19 @@ def plan_migrate(
     target: str | None = None,
     lanes: tuple[int | None, int | None] = (None, None),
     mode: Mode | None = None,
+    producers: Sequence[str] = (),
+    groups: Sequence[str] = (),
+    gated: bool = True,
     options: StreamOptions | None = None,
 ) -> MigratePlanDocument:
     """The migration from the contract in one file to that in another.
 
     `source` and `target` are addresses; each is asked for its lanes, which must be those of its contract. Without them
-    the plan is from the contracts alone, and `lanes` gives the counts of those whose lanes are live.
+    the plan is from the contracts alone, and `lanes` gives the counts of those whose lanes are live. `producers` stop
+    by themselves, the committed offsets of `groups` show what is drained; all three are for carrying it out.
     """
+    for name in producers:
+        check_producer(name)
     was, now = load_contract(old), load_contract(new)
     before = _router(was, old, source, lanes[0], options, is_there=True)
     after = _router(now, new, target, lanes[1], options, is_there=False)
@@ -59,6 +74,35 @@ def plan_migrate(
         breaks=list(planned.breaks),
         changes=[MigrationChange(kind=one.kind, where=one.where, message=one.message) for one in planned.changes],
         epoch_to_raise=planned.epoch_to_raise,
+        producers=sorted(set(producers)),
+        groups=sorted(set(groups)),
+        gated=gated,
+        observed=_observed(source, planned, after.lane_count, groups, options) if source else None,
+    )
+
+
+def _observed(
+    source: str, planned: Migration, lanes: int, groups: Sequence[str], options: StreamOptions | None
+) -> MigrationStream | None:
+    """The stream as it is; refused where it cannot be changed as planned. None where its system changes no lanes."""
+    if not planned.steps:
+        return None
+    try:
+        with open_endpoint(source, options).migrator() as migrator:
+            found = migrator.observe()
+            if planned.mode == "in-place":
+                migrator.check(lanes, groups)
+    except UnsupportedError:
+        return None
+    return MigrationStream(
+        address=source,
+        id=found.id,
+        lanes=found.lanes,
+        starts=list(found.starts),
+        ends=list(found.ends),
+        records=found.records,
+        retention_seconds=found.retention,
+        cleanup_policy=found.cleanup,
     )
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.cluster import KafkaCluster
+    from keylane.systems.migration_journal import MigrationJournal
+    from keylane.systems.migrations import Migrator
     from keylane.systems.read_range import ReadRange
     from keylane.systems.resharding import Resharder
     from keylane.systems.streams import Description, MessageFields, Stream
@@ -437,6 +439,14 @@ class Endpoint:
     def resharder(self) -> Resharder:
         """What splits and merges the shards of the stream."""
         self._lacks("have its shards changed")
+
+    def migrator(self) -> AbstractContextManager[Migrator]:
+        """What changes the lanes of the stream in place, for as long as the context is open."""
+        self._lacks("have its lanes changed in place")
+
+    def migration_journal(self) -> MigrationJournal:
+        """The stream, or folder, as the journal of a migration."""
+        self._lacks("hold the journal of a migration")
 
     def create_stream(self, name: str, lanes: int) -> None:
         """Make a stream beside this one; one that is there is left as it is."""

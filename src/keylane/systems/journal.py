@@ -157,7 +157,12 @@ def check_oldest(path: Path, kind: str, keep: int) -> None:
 
 def write_document(path: Path, document: dict[str, Any]) -> None:
     """Write a document with its checksum."""
-    write_json(path, {**document, CHECKSUM: _checksum(document)})
+    write_json(path, with_checksum(document))
+
+
+def with_checksum(document: dict[str, Any]) -> dict[str, Any]:
+    """A document as it is written."""
+    return {**document, CHECKSUM: _checksum(document)}
 
 
 def read_document(path: Path, form: str = "") -> Any:

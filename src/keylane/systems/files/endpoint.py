@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
     from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
+    from keylane.systems.migration_journal import MigrationJournal
     from keylane.systems.streams import Description, Stream
 
 
@@ -39,6 +40,12 @@ class FilesEndpoint(Endpoint):
     def path(self) -> Path:
         """Where it is: absolute, and not through links, so that names stay as given."""
         return Path(os.path.abspath(self.address.name))  # noqa: PTH100  Path.resolve would follow links
+
+    def migration_journal(self) -> MigrationJournal:
+        """The folder."""
+        from keylane.systems.migration_journal import FolderJournal
+
+        return FolderJournal(self.path)
 
     def describe(self, fields: FieldSpec) -> Description:
         """The files as one data set, with the columns of their folders."""

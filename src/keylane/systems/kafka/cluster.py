@@ -152,13 +152,13 @@ class KafkaCluster:
                 raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
         return found
 
-    def create(self, topic: str, lanes: int) -> None:
-        """Create a topic with the cluster's default settings; an existing one is left as it is."""
+    def create(self, topic: str, lanes: int, settings: dict[str, str] | None = None) -> None:
+        """Create a topic with these settings and otherwise the cluster's; an existing one is left as it is."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import NewTopic
 
         try:
-            self.admin.create_topics([NewTopic(topic, lanes)])[topic].result(ANSWER_SECONDS)
+            self.admin.create_topics([NewTopic(topic, lanes, config=settings or {})])[topic].result(ANSWER_SECONDS)
         except KafkaException as error:
             if _name(error) != "TOPIC_ALREADY_EXISTS":
                 raise explained(error, self.access.brokers, self.listener) from None
@@ -225,7 +225,16 @@ class KafkaCluster:
         return clipped(there, wanted, since, until)
 
     def noted(self, group: str, topic: str, seconds: float = 2 * ANSWER_SECONDS) -> tuple[int, str]:
-        """The offset that a group has for lane 0 of a topic, and the text beside it; -1 when it has none.
+        """The offset that a group has for lane 0 of a topic, and the text beside it; -1 when it has none."""
+        (found,) = self._committed(group, topic, 1, seconds)
+        return (found.offset, found.metadata or "") if found.offset >= 0 else (-1, "")
+
+    def committed(self, group: str, topic: str, lanes: int, seconds: float = 2 * ANSWER_SECONDS) -> list[int]:
+        """The offset that a group has committed of each of so many lanes; -1 where it has none."""
+        return [max(-1, one.offset) for one in self._committed(group, topic, lanes, seconds)]
+
+    def _committed(self, group: str, topic: str, lanes: int, seconds: float) -> list[Any]:
+        """What a group has committed, lane by lane.
 
         Asked by a reader that joins no group: librdkafka's admin client ends the process (a null pointer in
         `rd_kafka_cgrp_op`) when the coordinator of the group is not known yet, as on a new cluster.
@@ -237,12 +246,13 @@ class KafkaCluster:
             while True:
                 failed: Any
                 try:
-                    (found,) = reader.committed([TopicPartition(topic, 0)], timeout=TURN_SECONDS)
-                    failed = found.error
+                    asked = [TopicPartition(topic, lane) for lane in range(lanes)]
+                    found: list[Any] = reader.committed(asked, timeout=TURN_SECONDS)
+                    failed = next((one.error for one in found if one.error is not None), None)
                 except KafkaException as error:
                     failed = error
                 if failed is None:
-                    return (found.offset, found.metadata or "") if found.offset >= 0 else (-1, "")
+                    return found
                 if is_permanent(failed) or time.monotonic() > until:
                     raise explained(failed, self.access.brokers, self.listener) from None
                 time.sleep(0.2)

@@ -5,6 +5,7 @@ What each ability does is in a module of its own, which is imported when it is a
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,7 +14,7 @@ from keylane.numbers import plural
 from keylane.systems.endpoint import Endpoint, Outlook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.messages.values import TopicFields
+    from keylane.systems.migration_journal import MigrationJournal
+    from keylane.systems.migrations import Migrator
     from keylane.systems.streams import Description, Stream
 
 
@@ -78,6 +81,20 @@ class KafkaEndpoint(Endpoint):
         """A topic with the cluster's default settings."""
         with self.connected() as cluster:
             cluster.create(name, lanes)
+
+    @contextmanager
+    def migrator(self) -> Iterator[Migrator]:
+        """The topic, which may get more partitions."""
+        from keylane.systems.kafka.migration import TopicMigrator
+
+        with self.connected() as cluster:
+            yield TopicMigrator(cluster, self.address.name)
+
+    def migration_journal(self) -> MigrationJournal:
+        """The topic, of one partition; `begin` makes it."""
+        from keylane.systems.kafka.migration import TopicJournal
+
+        return TopicJournal(self.access, self.address.name)
 
     def commands_for(self, lanes: Mapping[str, int]) -> dict[str, str]:
         """Kafka's own tools: the lag of every group, and more partitions for a topic; and the brokers."""

@@ -1,0 +1,250 @@
+"""The cut-over of a stream as a state machine: which step is next, and who may do what in which phase.
+
+The rule. A migration is a journal of entries, and nothing else is its state. Whoever drives it looks at the journal and
+at the world, and `next_step` says what to do: append an entry, make a call, or wait. An entry is appended before the
+step that it names, with the next number and the epoch of the driver's lease; `accepts` refuses one with any other
+number or with an earlier epoch. So two drivers cannot both take a step, a driver that wakes up late takes none, and one
+that is killed leaves a journal from which any other goes on: every call can be made twice.
+
+    begun        the plan fits the world
+    copying      by a mirror: records are copied into the new stream, again and again, until it has caught up
+    holding      producers stop, flush, and acknowledge this very entry
+    fenced       all have: the end offset of each old lane is its fence. Again, where somebody has written since
+    growing      in place, for more lanes: the stream is given them. From here on there is no way back
+    open         fences, and where each new lane begins: producers go on under the new contract, readers by the gate
+    drained      every named reader group has committed all old lanes up to their fences
+    done, rolled-back
+
+Worked example: 12 -> 18 lanes. With entry 1, holding, producers a and b flush and acknowledge it. The lanes end at 40,
+37, ... for a while: entry 2, fenced, has these offsets. Entry 3, growing; the call; 18 lanes are seen, and the old ones
+still end at their fences: entry 4, open, begins lanes 0 to 11 at their fences and 12 to 17 at 0. Record 40 of lane 0 is
+of the new contract, and is applied after lanes 0 and 6 were applied up to their fences (`gate`).
+
+Why it holds: a producer acknowledges after its flush, so that all it has written under the old contract is below the
+fence; it goes on after `open`, so that all it writes under the new one is behind. What a producer writes that nobody
+named, or that does not stop, is found by the epoch in its records (`pipelines.migrate_verify`), and named.
+
+When not to use it: where no order of a key is kept, or where all readers may stop: then stop, drain, grow, start.
+
+Pure: the world is an argument. Kafka: `keylane.systems.kafka.migrations`. All interleavings: `exhaustive_cutover`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Phase: TypeAlias = Literal["begun", "copying", "holding", "fenced", "growing", "open", "drained", "done", "rolled-back"]
+PHASES: Final[tuple[Phase, ...]] = (
+    *("begun", "copying", "holding", "fenced", "growing", "open", "drained", "done", "rolled-back"),
+)
+#: Which phases may follow which.
+FOLLOWING: Final[dict[Phase | None, tuple[Phase, ...]]] = {
+    None: ("begun",),
+    "begun": ("copying", "holding", "rolled-back"),
+    "copying": ("holding", "rolled-back"),
+    "holding": ("fenced", "rolled-back"),
+    "fenced": ("fenced", "growing", "open", "rolled-back"),
+    "growing": ("growing", "open"),
+    "open": ("drained", "done"),
+    "drained": ("done",),
+    "done": (),
+    "rolled-back": (),
+}
+#: Phases in which nobody may write, and those in which the new contract holds.
+HELD: Final = frozenset({"holding", "fenced", "growing"})
+SWITCHED: Final = frozenset({"open", "drained", "done"})
+OVER: Final = frozenset({"done", "rolled-back"})
+
+
+class Entry(NamedTuple):
+    """One entry of a journal. `epoch` is that of the driver's lease; `at` is for people, nothing is decided by it."""
+
+    number: int
+    epoch: int
+    phase: Phase
+    #: The end of each old lane: of fenced, growing and open.
+    fences: tuple[int, ...] = ()
+    #: Where each new lane begins to hold records of the new contract: of open.
+    starts: tuple[int, ...] = ()
+    at: float = 0.0
+
+
+class CutoverPlan(NamedTuple):
+    """What is to be changed, as far as the steps depend on it."""
+
+    old_lanes: int
+    new_lanes: int
+    #: Into another stream.
+    mirror: bool = False
+    #: Producers that have to acknowledge; with none, somebody says that all have stopped.
+    producers: tuple[str, ...] = ()
+    #: Whether readers honour the gate; otherwise they drain before producers go on.
+    gated: bool = True
+
+
+class World(NamedTuple):
+    """What a driver sees. `ends` and `new_ends` are end offsets of the old and of the new stream's lanes."""
+
+    lanes: int
+    ends: tuple[int, ...]
+    new_ends: tuple[int, ...] = ()
+    #: Who has acknowledged the last entry `holding`; and whether somebody says that all others have stopped.
+    stopped: frozenset[str] = frozenset()
+    all_stopped: bool = False
+    #: Whether the ends are those of a while ago.
+    still: bool = True
+    #: The lowest committed offset of each old lane among the reader groups; None where no group was named.
+    applied: tuple[int, ...] | None = None
+    #: Whether the new stream has every record of the old one, by a mirror.
+    copied: bool = True
+
+
+class Append(NamedTuple):
+    """Append this entry, then look again."""
+
+    entry: Entry
+
+
+class Call(NamedTuple):
+    """Make a call to the system; made twice it does no harm."""
+
+    name: Literal["grow", "copy"]
+
+
+class Wait(NamedTuple):
+    """Look again later. `why` is from a closed list, `names` are producers, or lanes as text."""
+
+    why: Literal["producers", "writes", "readers"]
+    names: tuple[str, ...] = ()
+
+
+class Refuse(NamedTuple):
+    """The world is not as planned; nothing is done."""
+
+    what: str
+    got: str
+    allowed: str
+
+
+class Finished(NamedTuple):
+    """There is nothing left to do."""
+
+
+Step: TypeAlias = Append | Call | Wait | Refuse | Finished
+
+
+def accepts(entries: Sequence[Entry], entry: Entry) -> bool:
+    """Whether a journal takes an entry: the next number, no earlier epoch, and a phase that may follow.
+
+    >>> begun = Entry(0, 1, "begun")
+    >>> accepts([], begun), accepts([begun], Entry(1, 1, "holding")), accepts([begun], Entry(0, 2, "holding"))
+    (True, True, False)
+    >>> accepts([begun._replace(epoch=2)], Entry(1, 1, "holding"))
+    False
+    """
+    last = entries[-1] if entries else None
+    if entry.number != len(entries) or entry.phase not in FOLLOWING[last and last.phase]:
+        return False
+    return last is None or entry.epoch >= last.epoch
+
+
+def phase_of(entries: Sequence[Entry]) -> Phase | None:
+    """The phase that a journal is in; None before its first entry."""
+    return entries[-1].phase if entries else None
+
+
+def opened(entries: Sequence[Entry]) -> Entry | None:
+    """The entry with the fences that hold; None before producers have switched."""
+    return next((one for one in entries if one.phase == "open"), None)
+
+
+def hold_of(entries: Sequence[Entry]) -> int | None:
+    """The number of the entry that producers have to acknowledge; None where there is none."""
+    return next((one.number for one in reversed(entries) if one.phase == "holding"), None)
+
+
+def may_send(entries: Sequence[Entry], *, new: bool) -> bool:
+    """Whether a producer may write under the new contract, or under the old one.
+
+    >>> holding = [Entry(0, 1, "begun"), Entry(1, 1, "holding")]
+    >>> may_send(holding[:1], new=False), may_send(holding, new=False), may_send(holding, new=True)
+    (True, False, False)
+    """
+    phase = phase_of(entries)
+    return phase in SWITCHED if new else phase not in HELD | SWITCHED
+
+
+def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, epoch: int, at: float = 0.0) -> Step:
+    """What the driver with this epoch does next."""
+    phase = phase_of(entries)
+    if phase in OVER:
+        return Finished()
+    refused = _not_as_planned(plan, world, grown=phase == "growing" or phase in SWITCHED)
+    if refused is not None:
+        return refused
+    following = Entry(len(entries), epoch, "begun", at=at)
+    if phase in HELD:
+        return _while_held(plan, entries[-1], following, world)
+    if phase in SWITCHED:
+        return _when_switched(entries[-1], following, world)
+    if phase == "copying" and not world.copied:
+        return Call("copy")
+    begins: Phase = "begun" if phase is None else "copying" if phase == "begun" and plan.mirror else "holding"
+    return Append(following._replace(phase=begins))
+
+
+def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) -> Step:
+    """Producers stop, the fences stand, the stream gets its lanes; then all go on."""
+    missing = tuple(sorted(set(plan.producers) - world.stopped))
+    if (missing or not plan.producers) and not world.all_stopped:
+        return Wait("producers", missing)
+    ends = world.ends[: plan.old_lanes]
+    if ends != last.fences:
+        # Whoever has written since the last look is given time to stop, too: what it wrote is below the new fence.
+        phase: Phase = "fenced" if last.phase == "holding" else last.phase
+        return Append(following._replace(phase=phase, fences=ends)) if world.still else Wait("writes")
+    if not world.copied:
+        return Call("copy")
+    if world.lanes < plan.new_lanes:
+        grow = last.phase == "growing"
+        return Call("grow") if grow else Append(following._replace(phase="growing", fences=ends))
+    behind = () if plan.gated else _undrained(ends, world.applied or (0,) * len(ends))
+    if behind:
+        return Wait("readers", behind)
+    starts = world.new_ends if plan.mirror else (*ends, *(0,) * (plan.new_lanes - plan.old_lanes))
+    return Append(following._replace(phase="open", fences=ends, starts=starts))
+
+
+def _when_switched(last: Entry, following: Entry, world: World) -> Step:
+    """Readers drain the old lanes; where no group was named, nobody knows when."""
+    if last.phase == "drained" or world.applied is None:
+        return Append(following._replace(phase="done"))
+    behind = _undrained(last.fences, world.applied)
+    return Wait("readers", behind) if behind else Append(following._replace(phase="drained"))
+
+
+def _not_as_planned(plan: CutoverPlan, world: World, *, grown: bool) -> Refuse | None:
+    """A lane count that nobody planned: somebody else has changed it."""
+    allowed = {plan.new_lanes} if plan.mirror else {plan.old_lanes, plan.new_lanes} if grown else {plan.old_lanes}
+    if world.lanes in allowed:
+        return None
+    return Refuse("the stream has another lane count than planned", str(world.lanes), _either(allowed))
+
+
+def _either(counts: set[int]) -> str:
+    return " or ".join(map(str, sorted(counts)))
+
+
+def _undrained(fences: Sequence[int], applied: Sequence[int] | None) -> tuple[str, ...]:
+    """The old lanes that are not applied up to their fences."""
+    if applied is None:
+        return ()
+    return tuple(str(lane) for lane, fence in enumerate(fences) if applied[lane] < fence)
+
+
+def may_roll_back(entries: Sequence[Entry]) -> bool:
+    """Whether the way back is open: the stream is as it was, and producers go on under the old contract."""
+    return "rolled-back" in FOLLOWING[phase_of(entries)]

@@ -1,0 +1,76 @@
+"""What a reader may apply while a stream changes its contract: each new lane after its parents, and nothing later.
+
+The rule. A record in lane j at or behind the lane's start is of the new contract. It may be applied when every parent
+of j has been applied up to its fence, where applied means committed: what is applied and not committed is applied
+again after a crash, and would then come behind. Everything below a start is of the old contract, and needs no leave.
+
+Worked example: 12 -> 18 lanes, lane 15 has the parents 3 and 9, whose fences are 40 and 37. With 3 committed up to 40
+and 9 up to 36 nothing of lane 15 may be applied; once 9 is committed up to 37 all of it may. Lane 3 itself goes on
+beyond 40 under the same condition.
+
+    >>> gate = Gate(fences=(2, 1), starts=(2, 1, 0), parents=((0, 1), (0, 1), (0, 1)))
+    >>> gate.allows(0, 1, applied=(0, 0)), gate.allows(2, 0, applied=(2, 0)), gate.allows(2, 0, applied=(2, 1))
+    (True, False, True)
+    >>> gate.readable({0: 0, 1: 0, 2: 0}, {0: 5, 1: 5, 2: 5})
+    {0: (0, 2), 1: (0, 1), 2: (0, 0)}
+    >>> gate.readable({0: 2, 1: 1, 2: 0}, {0: 5, 1: 5, 2: 5})
+    {0: (2, 5), 1: (1, 5), 2: (0, 5)}
+
+By a mirror, lanes of the new stream are gated and those of the old stream are not: a reader applies the old stream up
+to the fences, and the new one from the starts on.
+
+When not to use it: for readers that keep no state by key. As a protocol for any client: docs/migrate-protocol.md. Which
+lanes are parents: `drain`. For confluent-kafka: `keylane.systems.kafka.gated`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from keylane.migration.cutover import Entry
+
+__all__ = ["Gate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Fences of the old lanes, where each new lane begins, and the parents of each new lane."""
+
+    fences: tuple[int, ...]
+    starts: tuple[int, ...]
+    parents: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, entry: Entry, parents: Sequence[Sequence[int]]) -> Gate:
+        """The gate of an entry `open`."""
+        return cls(entry.fences, entry.starts, tuple(map(tuple, parents)))
+
+    def is_new(self, lane: int, offset: int) -> bool:
+        """Whether a record of the new stream is of the new contract."""
+        return offset >= self.starts[lane]
+
+    def waits_for(self, lane: int, applied: Mapping[int, int] | Sequence[int]) -> tuple[int, ...]:
+        """The parents of a lane that are not applied up to their fences, by what is committed of the old lanes."""
+        return tuple(old for old in self.parents[lane] if applied[old] < self.fences[old])
+
+    def allows(self, lane: int, offset: int, applied: Mapping[int, int] | Sequence[int]) -> bool:
+        """Whether the record at this offset may be applied."""
+        return not self.is_new(lane, offset) or not self.waits_for(lane, applied)
+
+    def readable(self, positions: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Of each lane the offsets that may be read and applied now, in any order among the lanes.
+
+        `positions` is how far each lane is applied and committed, `ends` where it ends. For readers in batches, as
+        Spark's: what comes behind a fence is never in the batch that goes up to it.
+        """
+        applied = {lane: positions.get(lane, 0) for lane in range(len(self.fences))}
+        found = {}
+        for lane, end in ends.items():
+            start = positions.get(lane, 0)
+            limit = end if not self.waits_for(lane, applied) else min(end, self.starts[lane])
+            found[lane] = (start, max(start, limit))
+        return found

@@ -1,0 +1,285 @@
+"""`migrate run`, `status` and `rollback`: a saved plan, carried out on its stream, looked at, and taken back.
+
+The steps: `keylane.migration.cutover`. Who takes them: `keylane.systems.migrations`. The plan: `migrate`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from keylane.contract.parse import load_contract
+from keylane.documents.migrate import (
+    MigratePlanDocument,
+    MigrateStatusDocument,
+    MigrationEntry,
+    MigrationLane,
+    MigrationWait,
+    MigrationWriter,
+)
+from keylane.errors import DataError, TargetError, UnsupportedError, UsageError
+from keylane.groups.ownership import Claim, Terms
+from keylane.migration.cutover import OVER, CutoverPlan, opened, phase_of
+from keylane.pipelines.shards_files import text_in
+from keylane.router import Router
+from keylane.systems.endpoint import open_endpoint
+from keylane.systems.journal import OWN
+from keylane.systems.leases import open_leases
+from keylane.systems.leases.keeper import LeaseKeeper
+from keylane.systems.migration_journal import FolderJournal
+from keylane.systems.migrations import Driver, late_writers, pause_of
+from keylane.systems.resharding import Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from keylane.migration.cutover import Entry, Wait
+    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.migration_journal import MigrationJournal
+    from keylane.systems.migrations import LateWriter, Migrator
+
+#: Seconds of a driver's lease: how long another waits after one was killed.
+TTL: Final = 5.0
+#: How long a step may wait, by default.
+PATIENCE: Final = 600.0
+JOURNAL_ENDING, LEASE_ENDING = ".journal", ".lease"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedMigration:
+    """A saved plan with its contracts, its stream and its journal."""
+
+    path: Path
+    plan: MigratePlanDocument
+    journal: MigrationJournal
+    journal_at: str
+    options: StreamOptions | None
+    routers: tuple[Router, Router]
+
+    @property
+    def address(self) -> str:
+        """The stream."""
+        assert self.plan.observed is not None
+        return self.plan.observed.address
+
+    @property
+    def cutover(self) -> CutoverPlan:
+        """What the steps depend on."""
+        plan = self.plan
+        mirror = plan.mode == "mirror"
+        return CutoverPlan(plan.old.lanes, plan.new.lanes, mirror, tuple(plan.producers), plan.gated)
+
+    @contextmanager
+    def migrator(self) -> Iterator[Migrator]:
+        """The stream as it is changed."""
+        with open_endpoint(self.address, self.options).migrator() as found:
+            yield found
+
+    def check_stream(self, migrator: Migrator) -> None:
+        """Refuse a stream that is not the one that the plan was made of, or has other settings by now."""
+        now, then = migrator.observe(), self.plan.observed
+        assert then is not None
+        again = "keylane migrate plan makes a plan of the stream as it is now"
+        if then.id and now.id != then.id:
+            what = "the stream was deleted and recreated since the plan was made; nothing was changed"
+            raise TargetError.of(what, got=now.id, allowed=then.id, hint=again)
+        if now.cleanup != then.cleanup_policy:
+            what = "cleanup.policy is another one than when the plan was made; nothing was changed"
+            raise TargetError.of(what, got=now.cleanup, allowed=then.cleanup_policy, hint=again)
+        if any(end < before for end, before in zip(now.ends, then.ends, strict=False)):
+            raise TargetError.of("lanes end before where they did when the plan was made", got=self.address, hint=again)
+
+
+def read_plan(path: Path, journal: str | None, options: StreamOptions | None) -> SavedMigration:
+    """A plan that `migrate plan --out` saved, its contracts and its journal; refused where it cannot be carried out."""
+    text = text_in(path)
+    try:
+        plan = MigratePlanDocument.from_json(json.loads(text))
+    except (ValueError, RecursionError, DataError):
+        hint = "keylane migrate plan OLD.yaml NEW.yaml --from ADDRESS --out FILE saves one"
+        raise UsageError.of("not a saved plan of a migration", got=str(path), hint=hint) from None
+    routers = _check_can_run(plan, path)
+    at = journal or f"{path}{JOURNAL_ENDING}"
+    return SavedMigration(path, plan, open_endpoint(at, options).migration_journal(), at, options, routers)
+
+
+def _check_can_run(plan: MigratePlanDocument, path: Path) -> tuple[Router, Router]:
+    if not plan.steps:
+        raise UsageError.of("the plan has nothing to do", got=str(path))
+    if plan.mode == "mirror":
+        hint = "its steps are printed by keylane migrate plan: route, verify, and a switch by hand"
+        raise UnsupportedError.of("a mirror is not carried out by this version", got=plan.mode, hint=hint)
+    if plan.observed is None:
+        hint = "keylane migrate plan OLD.yaml NEW.yaml --from kafka://host:port/topic --out FILE"
+        raise UsageError.of("the plan is from contracts alone, and names no stream to change", got=str(path), hint=hint)
+    if plan.epoch_to_raise is not None:
+        got = f"epoch {plan.new.epoch} of {plan.new.file}"
+        hint = "raise metadata.epoch there, then keylane migrate plan again"
+        raise UsageError.of(
+            "records of both contracts would have one epoch", got=got, allowed=str(plan.epoch_to_raise), hint=hint
+        )
+    return _router(plan.old.file, plan.old.fingerprint, plan.old.lanes), _router(
+        plan.new.file, plan.new.fingerprint, plan.new.lanes
+    )
+
+
+def _router(file: str, fingerprint: str, lanes: int) -> Router:
+    contract = load_contract(file)
+    if contract.fingerprint != fingerprint:
+        hint = "keylane migrate plan again, or the file as it was"
+        raise UsageError.of(f"{file} has changed since the plan was made", got=contract.fingerprint[:12], hint=hint)
+    spec = contract.spec
+    by_more = bool(spec.key.window) or any(rule.tier or rule.spread for rule in spec.hot_keys)
+    if by_more or (spec.table and spec.table.by) or spec.geo or spec.key.registry_header == "strip":
+        what = "a migration is carried out for lanes that follow from the record's key alone"
+        allowed = "no window, tier, spread, sub-key, place or registry header"
+        raise UnsupportedError.of(what, got=file, allowed=allowed)
+    return Router(contract, lanes=lanes if spec.lanes == "live" else None)
+
+
+def run_migrate(
+    path: Path,
+    *,
+    journal: str | None = None,
+    lease: str | None = None,
+    all_stopped: bool = False,
+    patience: float = PATIENCE,
+    most: int | None = None,
+    options: StreamOptions | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> MigrateStatusDocument:
+    """Carry a saved plan out, from wherever it is, until it is over or waits for somebody beyond the patience."""
+    saved = read_plan(path, journal, options)
+    saved.journal.begin(saved.plan.as_json())
+    with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say) as driver:
+        checked: list[int] = []
+
+        def check(entries: tuple[Entry, ...]) -> None:
+            if len(entries) not in checked and phase_of(entries) not in OVER:
+                saved.check_stream(migrator)
+                checked.append(len(entries))
+
+        outcome = driver.run(check, all_stopped=all_stopped, most=most)
+        return _status(saved, migrator, outcome.waits, outcome.appended)
+
+
+def rollback_migrate(
+    path: Path,
+    *,
+    journal: str | None = None,
+    lease: str | None = None,
+    patience: float = PATIENCE,
+    options: StreamOptions | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> MigrateStatusDocument:
+    """Let producers go on under the old contract; refused once the stream has been given its lanes."""
+    saved = read_plan(path, journal, options)
+    if saved.journal.plan() is None:
+        raise UsageError.of("the migration has not been begun", got=saved.journal_at)
+    with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say) as driver:
+        outcome = driver.roll_back()
+        return _status(saved, migrator, None, outcome.appended)
+
+
+def status_migrate(
+    path: Path, *, journal: str | None = None, options: StreamOptions | None = None
+) -> MigrateStatusDocument:
+    """How far a migration is; nothing is changed."""
+    saved = read_plan(path, journal, options)
+    with saved.migrator() as migrator:
+        return _status(saved, migrator, None, 0)
+
+
+@contextmanager
+def _driver(
+    saved: SavedMigration, migrator: Migrator, lease: str | None, patience: float, say: Callable[[str], None]
+) -> Iterator[Driver]:
+    """A driver under the lease of the migration."""
+    at = lease or _lease_beside(saved)
+    waiting = Waiting(time.monotonic, time.sleep, patience)
+    owner = f"{socket.gethostname()}.{os.getpid()}"
+    with open_leases(at, "migrate", 1, TTL) as store, LeaseKeeper(store, Claim(owner, (0,), Terms(ttl=TTL))) as keeper:
+        yield Driver(
+            saved.cutover, saved.plan.groups, saved.journal, migrator, keeper, waiting, clock=time.time, say=say
+        )
+
+
+def _lease_beside(saved: SavedMigration) -> str:
+    """In the journal, where that is a folder; otherwise beside the plan."""
+    if isinstance(saved.journal, FolderJournal):
+        return str(saved.journal.path / OWN / "lease.sqlite")
+    return f"{saved.path}{LEASE_ENDING}"
+
+
+def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appended: int) -> MigrateStatusDocument:
+    entries = saved.journal.entries() if saved.journal.plan() is not None else ()
+    fences = next((one.fences for one in reversed(entries) if one.fences), ())
+    groups = saved.plan.groups
+    applied = migrator.applied(groups, fences) if groups and fences else None
+    lanes = [_lane(lane, fence, applied) for lane, fence in enumerate(fences)]
+    lag = None if applied is None else sum(one.left or 0 for one in lanes)
+    phase = phase_of(entries)
+    return MigrateStatusDocument(
+        plan=str(saved.path),
+        journal=saved.journal_at,
+        stream=saved.address,
+        mode=saved.plan.mode,
+        phase=phase,
+        over=phase in OVER,
+        appended=appended,
+        waits_for=None if waits is None else MigrationWait(why=waits.why, names=list(waits.names)),
+        pause_seconds=_rounded(pause_of(entries)),
+        lanes=lanes,
+        lag=lag,
+        seconds_left=_seconds_left(migrator, groups, fences, lag) if lag and phase not in OVER else None,
+        late_writers=_late(saved, migrator, entries),
+        entries=[
+            MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.epoch) for one in entries
+        ],
+    )
+
+
+def _late(saved: SavedMigration, migrator: Migrator, entries: Sequence[Entry]) -> list[MigrationWriter]:
+    """Who wrote behind the fences without being of the new epoch."""
+    entry = opened(entries)
+    if entry is None:
+        return []
+    behind = list(zip(entry.starts, migrator.ends(), strict=False))
+    return writers_of(late_writers(migrator.records(behind), saved.plan.new.epoch))
+
+
+def writers_of(found: Sequence[LateWriter]) -> list[MigrationWriter]:
+    """As documents have them."""
+    return [
+        MigrationWriter(writer=one.writer, epoch=one.epoch, records=one.records, lane=one.lane, offset=one.offset)
+        for one in found
+    ]
+
+
+def _lane(lane: int, fence: int, applied: Sequence[int] | None) -> MigrationLane:
+    at = None if applied is None else max(0, applied[lane])
+    left = None if at is None else max(0, fence - at)
+    return MigrationLane(lane=lane, fence=fence, applied=at, left=left, drained=None if left is None else not left)
+
+
+def _seconds_left(migrator: Migrator, groups: Sequence[str], fences: Sequence[int], lag: int) -> float | None:
+    """At the speed of a second; None where nothing was drained in it."""
+    time.sleep(1.0)
+    applied = migrator.applied(groups, fences)
+    left = sum(max(0, fence - at) for fence, at in zip(fences, applied, strict=True))
+    return round(left / (lag - left), 1) if left < lag else None
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+def plan_text(document: MigratePlanDocument) -> str:
+    """A plan as it is saved."""
+    return json.dumps(document.as_json(), indent=2) + "\n"

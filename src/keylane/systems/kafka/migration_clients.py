@@ -1,0 +1,384 @@
+"""Producers and readers that go through a migration: one stops at the fence and switches, the other keeps to the gate.
+
+    MigratingProducer   writes by the contract that holds; stops, flushes and acknowledges by itself
+    GatedConsumer       a confluent-kafka consumer that hands a record out when the gate allows it
+    spark_offsets       the offsets that a Spark batch may read now, as options of its Kafka source
+
+What each must do, for clients in other languages: docs/migrate-protocol.md. The gate: `keylane.migration.gate`. Who
+drives the migration: `keylane.systems.migrations`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from keylane.errors import BrokerError, DeliveryError, KeylaneError, UsageError
+from keylane.migration.cutover import HELD, hold_of, may_send, phase_of
+from keylane.systems.endpoint import parse_address
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.cluster import open_cluster
+from keylane.systems.kafka.headers import CONTRACT, EPOCH, SOURCE
+from keylane.systems.kafka.migration import TopicMigrator
+from keylane.systems.kafka.producers import KeyedProducer
+from keylane.systems.migration_journal import MigrationView, check_producer
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+
+    from keylane.migration.gate import Gate
+    from keylane.records import Placement
+    from keylane.router import Router
+    from keylane.systems.migration_journal import MigrationJournal
+
+__all__ = ["GatedConsumer", "MigratingProducer", "spark_offsets"]
+
+#: Seconds between two looks of a producer at the journal, and between two looks of a reader at lanes that it holds.
+LOOK_SECONDS: Final = 0.1
+#: How long a producer waits at the fence before `send` gives up.
+HELD_SECONDS: Final = 600.0
+#: A parent that stands still for so long below its fence is read: there may be no record left.
+STILL_SECONDS: Final = 1.0
+
+
+class MigratingProducer:
+    """A `KeyedProducer` that follows a migration: the old contract up to the fence, the new one behind it.
+
+    A thread looks at the journal. When producers are to stop, it waits until every record is delivered, acknowledges,
+    and `send` blocks until the migration is open or rolled back; `pause` is how long the last stop took. Each record
+    carries three headers: `keylane.source`, which is `NAME.LIFE/NUMBER`, and contract and epoch. Records of one
+    producer are numbered from 0, and a new process is another life, so that the order of what it wrote can be checked.
+
+    A record whose delivery failed is raised by the next `send` or `flush`, and the stop is acknowledged after that:
+    whoever wrote it has to know first.
+    """
+
+    def __init__(
+        self,
+        journal: str | os.PathLike[str] | MigrationJournal,
+        name: str,
+        *,
+        old: Router,
+        new: Router,
+        bootstrap: str,
+        held_seconds: float = HELD_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
+        **given: Any,
+    ) -> None:
+        self.name = check_producer(name)
+        #: What its records are called in `keylane.source`, before their number.
+        self.source = f"{name}.{time.time_ns() // 1_000_000:x}"
+        self._old, self._new, self._bootstrap, self._given = old, new, bootstrap, given
+        self._held_seconds, self._look_seconds = held_seconds, look_seconds
+        self._view = MigrationView(journal)
+        self._turn = Condition()
+        self._failure: KeylaneError | None = None
+        self._producer: KeyedProducer | None = None
+        self._is_new = False
+        self._acknowledged: int | None = None
+        self._stopped_at = 0.0
+        self._closed = False
+        self.sent = 0
+        self.pause = 0.0
+        with self._turn:
+            self._follow()
+        self._watcher = Thread(target=self._watch, name=f"keylane-migrating-{name}", daemon=True)
+        self._watcher.start()
+
+    @property
+    def router(self) -> Router:
+        """The contract that holds now."""
+        return self._new if self._is_new else self._old
+
+    def send(self, record: Mapping[str, Any], value: bytes | None, **options: Any) -> Placement:
+        """Send one record by the contract that holds; waits while nobody may write."""
+        until = time.monotonic() + self._held_seconds
+        with self._turn:
+            while self._producer is None:
+                self._raise_failure()
+                if self._closed:
+                    raise UsageError.of("this producer is closed")
+                if time.monotonic() > until:
+                    phase = phase_of(self._view.entries)
+                    hint = "keylane migrate run goes on, keylane migrate rollback lets producers go on as before"
+                    raise BrokerError.of("the migration holds all producers", got=phase, hint=hint)
+                self._turn.wait(self._look_seconds)
+            self._raise_failure()
+            contract = self.router.contract
+            headers = [
+                *(options.pop("headers", None) or []),
+                (SOURCE, f"{self.source}/{self.sent}".encode()),
+                (CONTRACT, contract.fingerprint.encode()),
+                (EPOCH, str(contract.metadata.epoch).encode()),
+            ]
+            placed = self._producer.send(record, value, headers=headers, **options)
+            self.sent += 1
+            return placed
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until every record is delivered."""
+        with self._turn:
+            self._raise_failure()
+            if self._producer is not None:
+                self._producer.flush(timeout)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Wait for every record, and follow the migration no more."""
+        with self._turn:
+            producer, self._producer, self._closed = self._producer, None, True
+            self._turn.notify_all()
+        self._watcher.join()
+        if producer is not None:
+            producer.close(timeout)
+        self._raise_failure()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(self._look_seconds)
+            with self._turn:
+                if self._closed:
+                    return
+                try:
+                    self._follow()
+                except DeliveryError as error:
+                    self._failure = error
+                except BrokerError:
+                    # Looked at again: without an answer nothing is acknowledged, and nobody goes on.
+                    continue
+                except KeylaneError as error:
+                    self._failure = error
+                self._turn.notify_all()
+
+    def _follow(self) -> None:
+        """Look at the journal, and do what it says."""
+        entries = self._view.look()
+        if phase_of(entries) in HELD:
+            self._stop(hold_of(entries))
+            return
+        is_new = may_send(entries, new=True)
+        if self._producer is not None and is_new == self._is_new:
+            return
+        if self._producer is not None:
+            # Opened without a stop that this producer has seen: it was away, and has nothing on its way.
+            self._end()
+        self._is_new = is_new
+        self._producer = KeyedProducer(self.router, self._bootstrap, **self._given)
+        if self._stopped_at:
+            self.pause, self._stopped_at = time.monotonic() - self._stopped_at, 0.0
+
+    def _stop(self, hold: int | None) -> None:
+        if self._producer is not None:
+            self._stopped_at = self._stopped_at or time.monotonic()
+            self._end()
+        elif not self._stopped_at:
+            self._stopped_at = time.monotonic()
+        if hold is not None and self._acknowledged != hold and self._failure is None:
+            self._view.journal.acknowledge(self.name, hold)
+            self._acknowledged = hold
+
+    def _end(self) -> None:
+        """Wait for all that is on its way, then let the client go; one whose records failed stays."""
+        assert self._producer is not None
+        self._producer.flush()
+        self._producer.close()
+        self._producer = None
+
+
+class GatedConsumer:
+    """A confluent-kafka consumer of which the gate holds lanes back; `consumer` is the consumer itself.
+
+    `poll` and `consume` are those of the consumer. A record that may not be applied yet is not handed out: its lane is
+    paused at it, and goes on when all parents are committed up to their fences, by this member of the group or another.
+    So commit what was applied, and after it was: positions that are stored before are no sign of a drained lane.
+
+    Before the migration has begun it costs nothing for records that carry their epoch; for those without the header the
+    journal is looked at with every call. `properties` are client properties for looking through a lane's last offsets.
+    """
+
+    def __init__(
+        self,
+        consumer: Any,
+        journal: str | os.PathLike[str] | MigrationJournal,
+        *,
+        properties: Iterable[tuple[str, str]] = (),
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self.consumer = consumer
+        self._view = MigrationView(journal)
+        self._properties = tuple(properties)
+        self._look_seconds = look_seconds
+        self._held: dict[int, int] = {}
+        self._open: set[int] = set()
+        self._looked = 0.0
+        self._stands: dict[int, tuple[int, float]] = {}
+        self._view.look()
+
+    @property
+    def held(self) -> dict[int, int]:
+        """The lanes that are held back, and the offset of the first record of each that waits."""
+        return dict(self._held)
+
+    @property
+    def gate(self) -> Gate | None:
+        """The gate, as of the last look; None while all records are of the old contract."""
+        return self._view.gate
+
+    def poll(self, timeout: float = 1.0) -> Any:
+        """The next record that may be applied, or an error as the consumer has it; None where there is none yet."""
+        found = self.consume(1, timeout)
+        return found[0] if found else None
+
+    def consume(self, most: int = 1, timeout: float = 1.0) -> list[Any]:
+        """Some records that may be applied. They may be applied in any order among the lanes."""
+        self._release()
+        messages = self.consumer.consume(most, timeout)
+        if self._needs_a_look(messages):
+            self._view.look()
+        given, held = [], set[int]()
+        for message in messages:
+            lane = message.partition()
+            if (
+                message.error() is not None
+                or not self._is_ours(message)
+                or (lane not in held and self._admits(lane, message))
+            ):
+                given.append(message)
+            elif lane not in held:
+                # What comes behind it in this call is read again from here.
+                held.add(lane)
+                self._hold(lane, message)
+        return given
+
+    def commit(self, *arguments: Any, **options: Any) -> Any:
+        """As the consumer does."""
+        return self.consumer.commit(*arguments, **options)
+
+    def close(self) -> None:
+        """As the consumer does."""
+        self.consumer.close()
+
+    @property
+    def _new_topic(self) -> str:
+        """The topic that the gate is about: the same one, where it is changed in place."""
+        plan = self._view.plan
+        return parse_address(plan["new"]["address"] or plan["old"]["address"]).name
+
+    def _is_ours(self, message: Any) -> bool:
+        return not self._view.plan or message.topic() == self._new_topic
+
+    def _needs_a_look(self, messages: list[Any]) -> bool:
+        """Whether a record may be of the new contract: after it was read, the journal says so if it is."""
+        if self._view.gate is not None:
+            return False
+        epochs = {_epoch_of(message) for message in messages if message.error() is None}
+        known = int(self._view.plan["old"]["epoch"]) if self._view.plan else None
+        return any(epoch is None or epoch != known for epoch in epochs)
+
+    def _admits(self, lane: int, message: Any) -> bool:
+        gate = self._view.gate
+        if gate is None:
+            # A lane that is not there yet, or a record of an epoch that is not open: nobody may know its parents.
+            plan = self._view.plan
+            return not plan or (lane < int(plan["old"]["lanes"]) and _epoch_of(message) != int(plan["new"]["epoch"]))
+        return not gate.is_new(lane, message.offset()) or self._is_open(gate, lane)
+
+    def _is_open(self, gate: Gate, lane: int) -> bool:
+        if lane not in self._open and not gate.waits_for(lane, self._applied(gate, lane)):
+            self._open.add(lane)
+        return lane in self._open
+
+    def _applied(self, gate: Gate, lane: int) -> dict[int, int]:
+        """What the group has committed of the parents of a lane."""
+        from confluent_kafka import TopicPartition
+
+        topic, parents = parse_address(self._view.plan["old"]["address"]).name, gate.parents[lane]
+        asked = [TopicPartition(topic, old) for old in parents]
+        found = {one.partition: one.offset for one in self.consumer.committed(asked, timeout=10.0)}
+        return {old: self._passed(gate, old, found.get(old, -1)) for old in parents}
+
+    def _passed(self, gate: Gate, old: int, committed: int) -> int:
+        """How far a parent is: up to its fence, where no record is left between."""
+        fence = gate.fences[old]
+        if committed >= fence or not fence:
+            return max(committed, 0)
+        at, since = self._stands.get(old, (None, 0.0))
+        now = time.monotonic()
+        if at != committed:
+            self._stands[old] = committed, now
+        elif now - since > STILL_SECONDS:
+            self._stands[old] = committed, now
+            address = parse_address(self._view.plan["old"]["address"])
+            with open_cluster(kafka_access(address.authority, self._properties)) as cluster:
+                start = cluster.offset_ranges(address.name, old + 1, committed=False)[old].start
+                return TopicMigrator(cluster, address.name).passed(old, committed, fence, start)
+        return committed
+
+    def _hold(self, lane: int, message: Any) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        self._held[lane] = message.offset()
+        try:
+            self.consumer.pause([TopicPartition(message.topic(), lane)])
+            self.consumer.seek(TopicPartition(message.topic(), lane, message.offset()))
+        except KafkaException:
+            # Not this member's any more: whoever has the lane now begins where it was committed.
+            self._held.pop(lane, None)
+
+    def _release(self) -> None:
+        """Let lanes go on whose parents are drained."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        now, gate = time.monotonic(), self._view.gate
+        if not self._held or now - self._looked < self._look_seconds:
+            return
+        self._looked = now
+        if gate is None:
+            self._view.look()
+            gate = self._view.gate
+        topic = self._new_topic
+        for lane in [lane for lane in self._held if gate is not None and self._is_open(gate, lane)]:
+            del self._held[lane]
+            try:
+                self.consumer.resume([TopicPartition(topic, lane)])
+            except KafkaException:
+                continue
+
+
+def _epoch_of(message: Any) -> int | None:
+    """The epoch in a record's headers; None without one, or where it is no number."""
+    text = dict(message.headers() or ()).get(EPOCH)
+    return int(text) if text and text.isdigit() else None
+
+
+def spark_offsets(gate: Gate, topic: str, positions: Mapping[int, int], ends: Mapping[int, int]) -> dict[str, str]:
+    """The options of Spark's Kafka source for a batch of all that may be applied now.
+
+    `positions` is how far each lane is applied, by the job's own account, and `ends` where it ends. Records of one
+    batch may be applied in any order among the lanes; the next batch is asked for after this one is applied.
+
+    >>> from keylane.migration.gate import Gate
+    >>> spark_offsets(Gate((2,), (2, 0), ((0,), (0,))), "t", {0: 0}, {0: 3, 1: 4})["endingOffsets"]
+    '{"t": {"0": 2, "1": 0}}'
+    """
+    ranges = gate.readable(positions, ends)
+    starting, ending = ({str(lane): ends[at] for lane, ends in sorted(ranges.items())} for at in (0, 1))
+    return {
+        "assign": json.dumps({topic: sorted(ranges)}),
+        "startingOffsets": json.dumps({topic: starting}),
+        "endingOffsets": json.dumps({topic: ending}),
+    }

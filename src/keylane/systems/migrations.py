@@ -1,0 +1,266 @@
+"""A migration carried out on a stream, step by step: looked at, decided, recorded, done; by one driver at a time.
+
+The loop is: read the journal, look at the stream, let `keylane.migration.cutover.next_step` decide, and append the
+entry or make the call. All that a driver knows is in the journal, so that any process goes on where another was killed.
+A broker that does not answer is asked again for as long as the patience lasts; nothing is taken for failed: after an
+unknown outcome the next look shows what is there.
+
+The lease (`keylane.groups.ownership`) lets one process drive; the journal's refusal of a late entry is what is relied
+on. Where the entries are kept: `migration_journal`. Kafka: `keylane.systems.kafka.migration`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from keylane.errors import BrokerError, FencedError, TargetError
+from keylane.migration.cutover import (
+    OVER,
+    Append,
+    Call,
+    Finished,
+    Refuse,
+    Wait,
+    World,
+    hold_of,
+    may_roll_back,
+    next_step,
+    opened,
+    phase_of,
+)
+from keylane.numbers import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from keylane.groups.ownership import Lease
+    from keylane.migration.cutover import CutoverPlan, Entry, Step
+    from keylane.systems.leases.keeper import LeaseKeeper
+    from keylane.systems.migration_journal import MigrationJournal
+    from keylane.systems.resharding import Waiting
+
+#: How long a lane must not have grown to be taken for fenced, in seconds.
+SETTLE: Final = 0.25
+#: What a writer whose records have no headers is called.
+UNNAMED: Final = "records without keylane.source"
+#: Seconds between two looks: while producers wait, and while readers are waited for.
+SOON, LATER = 0.05, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedStream:
+    """A stream as it was when a plan was made: what must not change until it is carried out.
+
+    `starts` and `ends` are offsets by lane; `retention` is how long records are kept, in seconds, None for ever.
+    """
+
+    address: str
+    id: str
+    lanes: int
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    retention: float | None
+    cleanup: str
+
+    @property
+    def records(self) -> int:
+        """How many offsets there are, some of which may be marks of transactions."""
+        return sum(end - start for start, end in zip(self.starts, self.ends, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class LateWriter:
+    """Who wrote records behind a fence that are not of the new epoch. No name, no epoch: its records have none."""
+
+    writer: str
+    epoch: int | None
+    records: int
+    #: The first of them.
+    lane: int
+    offset: int
+
+
+class Migrator(Protocol):
+    """What a system does to change the lanes of a stream in place."""
+
+    def observe(self) -> ObservedStream:
+        """The stream as it is now."""
+
+    def check(self, lanes: int, groups: Sequence[str]) -> None:
+        """Refuse a stream that cannot be changed in place to so many lanes, or whose groups have missed records."""
+
+    def ends(self) -> tuple[int, ...]:
+        """The end offset of each lane now; as many as there are lanes."""
+
+    def grow(self, lanes: int) -> None:
+        """Give the stream so many lanes; returns when they are there. One that has them is left as it is."""
+
+    def applied(self, groups: Sequence[str], fences: Sequence[int]) -> tuple[int, ...]:
+        """The lowest offset of each old lane that all groups have committed.
+
+        A lane without any record from there up to its fence counts as committed up to it.
+        """
+
+    def records(self, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+        """The records in these offsets of each lane: lane, offset, key; and writer, seq and epoch by their headers."""
+
+
+def late_writers(batches: Iterable[pa.RecordBatch], epoch: int) -> list[LateWriter]:
+    """Who wrote those of the records that are not of this epoch; who wrote most of them comes first."""
+    import pyarrow.compute as pc
+
+    found: dict[tuple[str, int | None], LateWriter] = {}
+    for batch in batches:
+        late = batch.filter(pc.not_equal(batch.column("epoch"), epoch).fill_null(True))
+        for row in late.select(["lane", "offset", "writer", "epoch"]).to_pylist():
+            key = (row["writer"] or UNNAMED, row["epoch"])
+            first = found.get(key) or LateWriter(*key, 0, row["lane"], row["offset"])
+            found[key] = LateWriter(*key, first.records + 1, first.lane, first.offset)
+    return sorted(found.values(), key=lambda one: (-one.records, one.writer))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended: the journal, and what it waits for where it is not over."""
+
+    entries: tuple[Entry, ...]
+    waits: Wait | None
+    appended: int
+
+
+class Driver:
+    """Drives one migration for as long as it holds the lease. `clock` is wall time, for the entries."""
+
+    def __init__(
+        self,
+        plan: CutoverPlan,
+        groups: Sequence[str],
+        journal: MigrationJournal,
+        migrator: Migrator,
+        keeper: LeaseKeeper,
+        waiting: Waiting,
+        *,
+        clock: Callable[[], float],
+        say: Callable[[str], None],
+        copy: Callable[[], None] | None = None,
+    ) -> None:
+        self.plan, self.groups, self.journal, self.migrator = plan, groups, journal, migrator
+        self.keeper, self.waiting, self.clock, self.say, self.copy = keeper, waiting, clock, say, copy
+        self._ends: tuple[int, ...] = ()
+        self._since = 0.0
+        self._appended = 0
+
+    def run(self, check: Callable[[tuple[Entry, ...]], None], *, all_stopped: bool, most: int | None = None) -> Outcome:
+        """Go on until it is over, or until something is waited for beyond the patience.
+
+        `check` refuses a stream that is not the planned one; it is called with every look. `all_stopped`: somebody says
+        that producers which do not acknowledge have stopped. `most` entries are appended at most.
+        """
+        lease = self._lease()
+        begun, waits = self.waiting.clock(), None
+        while True:
+            if not self.keeper.holds(lease):
+                lease = self._lease(lease)
+            try:
+                entries = self.journal.entries()
+                check(entries)
+                step = next_step(self.plan, entries, self._look(entries, all_stopped), lease.epoch, self.clock())
+                if isinstance(step, Finished) or (most is not None and self._appended >= most):
+                    return Outcome(entries, None, self._appended)
+                if self._take(step):
+                    begun = self.waiting.clock()
+                    continue
+                waits = step if isinstance(step, Wait) else None
+            except FencedError:
+                raise
+            except BrokerError as error:
+                if self.waiting.clock() - begun > self.waiting.longest:
+                    raise
+                self.say(f"{error}; asking again")
+                self.waiting.pause(LATER)
+                continue
+            if self.waiting.clock() - begun > self.waiting.longest:
+                return Outcome(self.journal.entries(), waits, self._appended)
+            self.waiting.pause(LATER if waits and waits.why == "readers" else SOON)
+
+    def roll_back(self) -> Outcome:
+        """Append the entry by which producers go on under the old contract; refused where the way back is closed."""
+        lease = self._lease()
+        entries = self.journal.entries()
+        if not may_roll_back(entries):
+            phase = phase_of(entries)
+            hint = "it is forward-only from here: keylane migrate run goes on" if phase not in OVER else ""
+            raise TargetError.of("the migration cannot be rolled back any more", got=phase, hint=hint)
+        last = entries[-1]
+        self.journal.append(
+            last._replace(
+                number=len(entries), epoch=lease.epoch, phase="rolled-back", fences=(), starts=(), at=self.clock()
+            )
+        )
+        return Outcome(self.journal.entries(), None, 1)
+
+    def _lease(self, lost: Lease | None = None) -> Lease:
+        """The lease, waited for as long as the patience lasts: one that a killed driver held runs out by itself."""
+        until = self.waiting.clock() + self.waiting.longest
+        while (found := self.keeper.lease()) is None:
+            if self.waiting.clock() > until:
+                what, silence = "another process drives this migration", self.keeper.silence or None
+                hint = "wait for it, or stop it; a lease of a process that was killed runs out by itself"
+                raise TargetError.of(what, got=silence, hint=hint)
+            self.keeper.wait(SOON)
+        if lost is not None and found.epoch != lost.epoch:
+            self.say(f"the lease was lost, and is held again: epoch {found.epoch}")
+        return found
+
+    def _look(self, entries: tuple[Entry, ...], all_stopped: bool) -> World:
+        ends = self.migrator.ends()
+        now = self.waiting.clock()
+        if ends != self._ends:
+            self._ends, self._since = ends, now
+        hold, phase = hold_of(entries), phase_of(entries)
+        stopped = self.journal.stopped(hold) if hold is not None and phase not in OVER else frozenset[str]()
+        fences = entries[-1].fences if entries else ()
+        watched = bool(self.groups) and bool(fences) and (phase == "open" or not self.plan.gated)
+        applied = self.migrator.applied(self.groups, fences) if watched else None
+        still = now - self._since >= SETTLE
+        return World(len(ends), ends, stopped=stopped, all_stopped=all_stopped, still=still, applied=applied)
+
+    def _take(self, step: Step) -> bool:
+        """Append, or call; False where nothing was done."""
+        if isinstance(step, Append):
+            self.journal.append(step.entry)
+            self._appended += 1
+            self.say(f"entry {step.entry.number}: {step.entry.phase}")
+            return True
+        if isinstance(step, Call):
+            if step.name == "grow":
+                self.migrator.grow(self.plan.new_lanes)
+            else:
+                assert self.copy is not None
+                self.copy()
+            return True
+        if isinstance(step, Refuse):
+            hint = "somebody else has changed the stream: keylane migrate plan again, of the stream as it is now"
+            what = f"{step.what}; nothing was changed"
+            raise TargetError.of(what, got=step.got, allowed=step.allowed, hint=hint)
+        return False
+
+
+def pause_of(entries: Sequence[Entry]) -> float | None:
+    """Seconds from the entry that let producers stop to the one that let them go on; None where they did not."""
+    hold = next((one for one in entries if one.phase == "holding"), None)
+    end = opened(entries) or next((one for one in entries if one.phase == "rolled-back"), None)
+    return None if hold is None or end is None else max(0.0, end.at - hold.at)
+
+
+def waits_in_words(waits: Wait) -> str:
+    """What a run waits for, for people."""
+    if waits.why == "producers":
+        missing = ", ".join(waits.names)
+        return f"waits for producers to stop and acknowledge: {missing}" if missing else "waits for producers to stop"
+    if waits.why == "writes":
+        return "waits for writes to the old lanes to end: a producer was not stopped"
+    return f"waits for readers to drain {plural(len(waits.names), 'old lane')}: {', '.join(waits.names[:12])}"

@@ -1,0 +1,254 @@
+"""A topic with live producers and a live reader while it is migrated, and the judgement of what was applied.
+
+Producers and reader are threads of the test, the migrator is whatever the test runs. Everything that was sent, read and
+applied becomes a history (`keylane.testing.history`), judged by the same rules as anything else: sets equal, none
+twice, lists equal per key, nothing new applied before its old records were.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from confluent_kafka import Consumer, TopicPartition
+
+from keylane import Router
+from keylane.pipelines.migrate import plan_migrate
+from keylane.systems.broker import librdkafka_settings
+from keylane.systems.endpoint import StreamOptions
+from keylane.systems.kafka.headers import EPOCH, SOURCE
+from keylane.systems.kafka.migration_clients import GatedConsumer, MigratingProducer
+from keylane.testing.history import Settings, check, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from keylane.systems.broker import Cluster
+    from keylane.testing.history import Verdict
+
+GROUP = "ledger"
+
+
+def contract_file(folder: Path, topic: str, lanes: int, epoch: int, **spec: Any) -> Path:
+    known = {"streams": [topic], "lanes": lanes, "key": {"fields": ["k"]}, "partitioner": "kafka-java", **spec}
+    metadata = {"name": "payments", "epoch": epoch}
+    path = folder / f"{epoch}.yaml"
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": metadata, "spec": known}
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def source_of(message: Any) -> tuple[str, int]:
+    writer, _, seq = dict(message.headers())[SOURCE].decode().rpartition("/")
+    return writer, int(seq)
+
+
+@dataclass
+class Slow:
+    """A lane that a reader leaves alone for a while: old records wait while new ones come."""
+
+    consumer: Any
+    lane: TopicPartition
+    seconds: float
+    over: Event
+    paused: bool = False
+    opened: float = 0.0
+
+    def begin(self) -> None:
+        """Pause the lane, while the migration is not open."""
+        if not self.paused and not self.opened and not self.over.is_set():
+            self.consumer.pause([self.lane])
+            self.paused = True
+
+    def look(self, *, is_open: bool) -> None:
+        """Let the lane go on, some time after the migration was opened."""
+        self.opened = self.opened or (time.monotonic() if is_open else 0.0)
+        if self.opened and time.monotonic() - self.opened > self.seconds:
+            self.over.set()
+        if self.paused and self.over.is_set():
+            self.consumer.resume([self.lane])
+            self.paused = False
+
+
+@dataclass
+class LiveMigration:
+    """One topic, its contracts, and everybody who uses it."""
+
+    cluster: Cluster
+    topic: str
+    folder: Path
+    old: Path
+    new: Path
+    producers: tuple[str, ...] = ("p0", "p1")
+    gated: bool = True
+    #: A lane that the reader leaves alone for this many seconds after the migration was opened.
+    slow_lane: int = 0
+    slow_seconds: float = 1.5
+    pauses: dict[str, float] = field(default_factory=dict)
+    sends: list[tuple[str, int, bytes]] = field(default_factory=list)
+    applies: list[tuple[bytes, int, int, int, int, int]] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
+    #: The slow lane is slow no more, whatever the migration does.
+    slow_over: Event = field(default_factory=Event)
+    _stop: Event = field(default_factory=Event)
+
+    @property
+    def address(self) -> str:
+        return f"kafka://{self.cluster.bootstrap}/{self.topic}"
+
+    @property
+    def plan(self) -> Path:
+        return self.folder / "plan.json"
+
+    @property
+    def journal(self) -> str:
+        return f"{self.plan}.journal"
+
+    def save_plan(self, **more: Any) -> dict[str, Any]:
+        given: dict[str, Any] = {"producers": self.producers, "groups": [GROUP], **more}
+        found = plan_migrate(
+            str(self.old), str(self.new), source=self.address, options=StreamOptions(), **given
+        ).as_json()
+        self.plan.write_text(json.dumps(found))
+        return found
+
+    def produce(self, name: str, keys: Callable[[int], str], records: int, per_second: float) -> None:
+        """One producer: so many records at some speed; each delivery that is acknowledged is noted."""
+
+        def delivered(number: int, error: Any, message: Any) -> None:
+            assert error is None, error
+            self.sends.append((producer.source, number, message.key()))
+
+        try:
+            with MigratingProducer(
+                self.journal,
+                name,
+                old=Router(self.old),
+                new=Router(self.new),
+                bootstrap=self.cluster.bootstrap,
+            ) as producer:
+                began = time.monotonic()
+                for number in range(records):
+                    noted = partial(delivered, producer.sent)
+                    producer.send({"k": keys(number)}, str(number).encode(), on_delivery=noted)
+                    ahead = (number + 1) / per_second - (time.monotonic() - began)
+                    if ahead > 0.01:
+                        time.sleep(ahead)
+                    if producer.pause:
+                        self.pauses[name] = producer.pause
+                producer.flush()
+        except BaseException as error:  # noqa: BLE001  raised by the test
+            self.failures.append(error)
+
+    def read(self, until: Callable[[], int]) -> None:
+        """The reader: applies by the gate or without, commits what it has applied; ends after `until()` records."""
+        settings = {"group.id": GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        fresh = {"topic.metadata.refresh.interval.ms": 500, "enable.auto.offset.store": False}
+        consumer = Consumer({**librdkafka_settings(self.cluster), **settings, **fresh})
+        try:
+            consumer.subscribe([self.topic])
+            self._read(consumer, GatedConsumer(consumer, self.journal), until)
+        except BaseException as error:  # noqa: BLE001  raised by the test
+            self.failures.append(error)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Any, gate: GatedConsumer, until: Callable[[], int]) -> None:
+        slow = Slow(consumer, TopicPartition(self.topic, self.slow_lane), self.slow_seconds, self.slow_over)
+        seen = set[tuple[int, int]]()
+        while not self._stop.is_set() and (len(self.applies) < until() or slow.paused):
+            found = gate.consume(200, 0.1) if self.gated else consumer.consume(200, 0.1)
+            offsets = {}
+            for message in found:
+                if message.error() is not None:
+                    continue
+                began, place = time.monotonic_ns(), (message.partition(), message.offset())
+                assert place not in seen, f"{place} was applied twice"
+                seen.add(place)
+                epoch = int(dict(message.headers())[EPOCH])
+                slow.opened = slow.opened or (time.monotonic() if epoch > 1 else 0.0)
+                self.applies.append((message.key(), *place, epoch - 1, began, time.monotonic_ns()))
+                offsets[message.partition()] = message.offset() + 1
+            if offsets:
+                committed = [TopicPartition(self.topic, lane, at) for lane, at in offsets.items()]
+                consumer.commit(offsets=committed, asynchronous=False)
+                slow.begin()
+            slow.look(is_open=gate.gate is not None)
+
+    @contextmanager
+    def running(self, keys: Callable[[int], str], records: int, per_second: float = 2_000.0) -> Iterator[LiveMigration]:
+        """Producers and reader run while the block does; at its end all records are sent and applied."""
+        total = records * len(self.producers)
+        threads = [Thread(target=self.produce, args=(name, keys, records, per_second)) for name in self.producers]
+        reader = Thread(target=self.read, args=(lambda: total,))
+        for thread in (*threads, reader):
+            thread.start()
+        try:
+            yield self
+            for thread in threads:
+                thread.join(300)
+            assert not self.failures, self.failures
+            reader.join(60)
+            assert not reader.is_alive(), f"{len(self.applies)} of {total} applied"
+        finally:
+            self._stop.set()
+            reader.join(30)
+        assert not self.failures, self.failures
+
+    def judged(self) -> Verdict:
+        """All that was sent, read and applied, by the rules of a history."""
+        sent = rows(
+            "send",
+            writer=[one[0] for one in self.sends],
+            seq=[one[1] for one in self.sends],
+            key=[one[2] for one in self.sends],
+            outcome="ok",
+        )
+        columns = list(zip(*self.applies, strict=True))
+        applied = rows(
+            "apply",
+            stream=self.topic,
+            key=list(columns[0]),
+            lane=list(columns[1]),
+            offset=list(columns[2]),
+            generation=list(columns[3]),
+            t0=list(columns[4]),
+            t1=list(columns[5]),
+        )
+        return check([sent, self._log(), applied], Settings(sends_complete=True))
+
+    def _log(self) -> Any:
+        """Every record of the topic as a fresh reader finds it."""
+        consumer = Consumer({**librdkafka_settings(self.cluster), "group.id": "judge", "enable.auto.commit": False})
+        routers = Router(self.old), Router(self.new)
+        try:
+            lanes = consumer.list_topics(self.topic, timeout=30).topics[self.topic].partitions
+            ends = {n: consumer.get_watermark_offsets(TopicPartition(self.topic, n), timeout=30)[1] for n in lanes}
+            consumer.assign([TopicPartition(self.topic, lane, 0) for lane in ends])
+            left, found = sum(ends.values()), list[Any]()
+            while len(found) < left:
+                found += [one for one in consumer.consume(1_000, 5.0) if one.error() is None]
+        finally:
+            consumer.close()
+        epochs = [int(dict(one.headers())[EPOCH]) for one in found]
+        expected = [routers[epoch - 1].lane_of_key(one.key()) for epoch, one in zip(epochs, found, strict=True)]
+        return rows(
+            "read",
+            writer=[source_of(one)[0] for one in found],
+            seq=[source_of(one)[1] for one in found],
+            key=[one.key() for one in found],
+            stream=self.topic,
+            lane=[one.partition() for one in found],
+            offset=[one.offset() for one in found],
+            generation=[epoch - 1 for epoch in epochs],
+            epoch=epochs,
+            expected_stream=self.topic,
+            expected_lane=expected,
+        )

@@ -1,0 +1,176 @@
+"""`keylane migrate` on a real broker: a topic grows under live producers and a live reader; the twin without the gate.
+
+The large runs, with kills and cut networks: `test_migrate_faults.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from tests.integration.live_migration import GROUP, LiveMigration, contract_file
+from tests.integration.topics import create_topic, delete_topic
+
+from keylane import Router
+from keylane.errors import FencedError, TargetError, UsageError
+from keylane.migration.cutover import Entry
+from keylane.pipelines.migrate_run import rollback_migrate, run_migrate, status_migrate
+from keylane.pipelines.migrate_verify import verify_migrate
+from keylane.systems.broker import librdkafka_settings
+from keylane.systems.kafka.access import kafka_access
+from keylane.systems.kafka.headers import CONTRACT, EPOCH, SOURCE
+from keylane.systems.kafka.migration import TopicJournal
+from keylane.systems.kafka.producers import KeyedProducer
+from keylane.systems.migrations import UNNAMED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from keylane.systems.broker import Cluster
+
+
+def live(
+    cluster: Cluster, folder: Path, topic: str, lanes: tuple[int, int] = (4, 6), *, gated: bool = True
+) -> LiveMigration:
+    old, new = (contract_file(folder, topic, count, epoch) for epoch, count in enumerate(lanes, 1))
+    return LiveMigration(cluster, topic, folder, old, new, gated=gated)
+
+
+def test_a_topic_grows_under_live_producers_and_a_live_reader(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = live(broker, tmp_path, topic(4))
+    run.save_plan()
+    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=800):
+        begun = run_migrate(run.plan, most=2, patience=30)
+        assert (begun.phase, begun.appended) == ("holding", 2)
+        # Another process goes on where the first one stopped.
+        done = run_migrate(run.plan, patience=60)
+    assert (done.phase, done.over, done.late_writers) == ("done", True, [])
+    assert [one.drained for one in done.lanes] == [True] * 4
+    verdict = run.judged()
+    assert verdict.ok, verdict.violations[:5]
+    assert verdict.facts["applies"] == verdict.records == len(run.sends) == 4_000
+    assert {one.generation for one in verdict.lanes} == {0, 1}
+    certificate = verify_migrate(run.plan)
+    assert (certificate.verdict, certificate.violations, certificate.records) == ("certified", 0, 4_000)
+    assert max(run.pauses.values()) < 10
+    assert verify_migrate(run.plan).digest == certificate.digest
+
+
+def test_twin_without_the_gate_is_caught(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+    run = live(broker, tmp_path, topic(4), gated=False)
+    run.save_plan()
+    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=1_000):
+        assert run_migrate(run.plan, patience=60).phase == "done"
+    verdict = run.judged()
+    assert verdict.counts["early_applies"] > 0, "new records were applied before old ones of their keys"
+    assert sum(verdict.counts.values()) == verdict.counts["early_applies"], "and the log itself is in order"
+
+
+def test_the_way_back_lets_producers_go_on_as_before(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = live(broker, tmp_path, topic(4))
+    run.save_plan()
+    with run.running(lambda n: f"k{n % 20}", 600, per_second=400):
+        assert run_migrate(run.plan, most=3, patience=30).phase == "fenced"
+        back = rollback_migrate(run.plan)
+        assert (back.phase, back.over) == ("rolled-back", True)
+        run.slow_over.set()
+    assert {epoch for *_, epoch, _, _ in run.applies} == {0}
+    assert len(run.sends) == len(run.applies) == 1_200
+    assert status_migrate(run.plan).phase == "rolled-back"
+    assert run_migrate(run.plan).appended == 0
+    with pytest.raises(TargetError, match="cannot be rolled back any more"):
+        rollback_migrate(run.plan)
+
+
+def begun(run: LiveMigration, **more: Any) -> None:
+    """A plan without producers that acknowledge, carried out up to the hold."""
+    run.save_plan(producers=(), groups=[], **more)
+    waits = run_migrate(run.plan, patience=0.2)
+    assert waits.waits_for is not None
+    assert (waits.phase, waits.waits_for.why) == ("holding", "producers")
+
+
+def test_a_world_that_is_not_as_planned_is_refused(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+    run = live(broker, tmp_path, topic(4))
+    begun(run)
+    client = AdminClient({**librdkafka_settings(broker)})
+    client.create_partitions([NewPartitions(run.topic, 5)])[run.topic].result(30)
+    with pytest.raises(TargetError, match=r"another lane count than planned.*got '5'; allowed: 4"):
+        run_migrate(run.plan, all_stopped=True, patience=10)
+    delete_topic(broker, run.topic)
+    create_topic(broker, run.topic, 4)
+    with pytest.raises(TargetError, match="deleted and recreated since the plan was made"):
+        run_migrate(run.plan, all_stopped=True, patience=10)
+    run.old.write_text(run.old.read_text().replace("kafka-java", "librdkafka"))
+    with pytest.raises(UsageError, match="has changed since the plan was made"):
+        run_migrate(run.plan)
+
+
+def test_a_compacted_topic_and_a_count_that_the_broker_refuses_are_refused_before(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = live(broker, tmp_path, topic(4, cleanup_policy="compact"))
+    with pytest.raises(UsageError, match="a compacted topic cannot be changed in place"):
+        run.save_plan()
+    run = live(broker, tmp_path, topic(4), (4, 99_999))
+    with pytest.raises(UsageError, match="the cluster refuses 99999 partitions"):
+        run.save_plan()
+
+
+def test_by_a_journal_in_a_topic_a_late_producer_is_named_and_a_late_driver_fenced(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = live(broker, tmp_path, topic(4))
+    run.save_plan(producers=(), groups=[])
+    at = f"kafka://{broker.bootstrap}/{run.topic}.journal"
+    first = TopicJournal(kafka_access(broker.bootstrap), f"{run.topic}.journal")
+    assert run_migrate(run.plan, journal=at, most=1).phase == "begun"
+    assert [one.phase for one in first.entries()] == ["begun"]
+    first.append(Entry(1, 1, "holding"))
+    # Whoever opens the journal later ends this one.
+    done = run_migrate(run.plan, journal=at, all_stopped=True, patience=30)
+    assert (done.phase, done.lag) == ("done", None)
+    with pytest.raises(FencedError):
+        first.append(Entry(1, 9, "rolled-back"))
+    headers = [(SOURCE, b"cart.1/7"), (CONTRACT, b"0" * 64), (EPOCH, b"1")]
+    with KeyedProducer(Router(run.new), broker.bootstrap) as producer:
+        producer.send({"k": "a"}, b"1", headers=headers)
+        producer.send({"k": "b"}, b"2")
+    late = status_migrate(run.plan, journal=at).late_writers
+    assert {(one.writer, one.epoch, one.records) for one in late} == {("cart.1", 1, 1), (UNNAMED, None, 1)}
+    found = verify_migrate(run.plan, journal=at)
+    assert (found.verdict, found.violations) == ("broken", 1)
+    assert [one.rule for one in found.rules if one.broken] == ["wrong_epoch"]
+
+
+def test_marks_of_transactions_below_a_fence_do_not_hold_a_lane(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = live(broker, tmp_path, topic(2), (2, 3))
+    run.save_plan(producers=(), groups=[GROUP])
+    writer = Producer({**librdkafka_settings(broker), "transactional.id": run.topic})
+    writer.init_transactions(30)
+    for _ in range(2):
+        writer.begin_transaction()
+        writer.produce(run.topic, b"1", b"k", partition=0)
+        writer.commit_transaction(30)
+    own = {"group.id": GROUP, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**librdkafka_settings(broker), **own})
+    try:
+        # The record of the second transaction is at 2, and its mark at 3: nobody commits 4.
+        consumer.commit(offsets=[TopicPartition(run.topic, 0, 2)], asynchronous=False)
+        waits = run_migrate(run.plan, all_stopped=True, patience=2)
+        assert waits.waits_for is not None
+        assert waits.waits_for.names == ["0"]
+        consumer.commit(offsets=[TopicPartition(run.topic, 0, 3)], asynchronous=False)
+        assert run_migrate(run.plan, all_stopped=True, patience=30).phase == "done"
+    finally:
+        consumer.close()

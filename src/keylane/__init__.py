@@ -54,7 +54,7 @@ from keylane.moved import Moved
 if TYPE_CHECKING:
     from keylane.api.aggregate import add_queries, aggregate
     from keylane.api.assign import assign
-    from keylane.api.migrate import migrate_plan
+    from keylane.api.migrate import migrate_plan, migrate_rollback, migrate_run, migrate_status, migrate_verify
     from keylane.api.progress import Progress
     from keylane.api.shards import shards_apply, shards_plan
     from keylane.api.verbs import check, dry_run, explain, identify, init, match, plan, profile, route, verify
@@ -63,10 +63,12 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.contract.parse import load_contract, parse_contract
     from keylane.errors import KeylaneError
+    from keylane.migration.gate import LaneGate
     from keylane.placement.partitioners import partitioner
     from keylane.records import Finding, Placement, Reason
     from keylane.router import Router
     from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.migration_journal import migration_gate
     from keylane.systems.read_range import ReadRange
 
 __version__ = "0.1.0"
@@ -78,6 +80,7 @@ __all__ = [
     "Evolution",
     "Finding",
     "KeylaneError",
+    "LaneGate",
     "Placement",
     "Progress",
     "ReadRange",
@@ -98,6 +101,11 @@ __all__ = [
     "load_contract",
     "match",
     "migrate_plan",
+    "migrate_rollback",
+    "migrate_run",
+    "migrate_status",
+    "migrate_verify",
+    "migration_gate",
     "parse_contract",
     "partitioner",
     "plan",
@@ -132,7 +140,11 @@ _HOME = {
     "identify": "api.verbs",
     "init": "api.verbs",
     "match": "api.verbs",
-    "migrate_plan": "api.migrate",
+    "LaneGate": "migration.gate",
+    **dict.fromkeys(
+        ("migrate_plan", "migrate_rollback", "migrate_run", "migrate_status", "migrate_verify"), "api.migrate"
+    ),
+    "migration_gate": "systems.migration_journal",
     "route": "api.verbs",
     "shards_apply": "api.shards",
     "shards_plan": "api.shards",

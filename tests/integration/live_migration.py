@@ -22,8 +22,8 @@ from keylane import Router
 from keylane.pipelines.migrate import plan_migrate
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import StreamOptions
-from keylane.systems.kafka.headers import EPOCH, SOURCE
 from keylane.systems.kafka.migration_clients import GatedConsumer, MigratingProducer
+from keylane.systems.messages.headers import EPOCH, SOURCE
 from keylane.testing.history import Settings, check, rows
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from keylane.pipelines.migrate_run import rollback_migrate, run_migrate, status_
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.access import kafka_access
-from keylane.systems.kafka.headers import CONTRACT, EPOCH, SOURCE
 from keylane.systems.kafka.migration import TopicJournal
 from keylane.systems.kafka.producers import KeyedProducer
+from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
 from keylane.systems.migrations import UNNAMED
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def test_a_world_that_is_not_as_planned_is_refused(broker: Cluster, topic: Calla
     create_topic(broker, run.topic, 4)
     with pytest.raises(TargetError, match="deleted and recreated since the plan was made"):
         run_migrate(run.plan, all_stopped=True, patience=10)
-    run.old.write_text(run.old.read_text().replace("kafka-java", "librdkafka"))
+    run.old.write_text(run.old.read_text().replace("kafka-java", "librdkafka-fnv1a"))
     with pytest.raises(UsageError, match="has changed since the plan was made"):
         run_migrate(run.plan)
 

@@ -224,6 +224,7 @@ NEEDED: dict[tuple[str, ...], list[str]] = {
     ("verify",): ["-c", "{contract}", "--source", TOPIC, "--target", TOPIC],
     ("assign",): ["kafka://127.0.0.1:1", "--group", "g"],
     ("migrate", "plan"): ["{contract}", "{contract}", "--from", TOPIC],
+    **{("migrate", verb): ["{contract}"] for verb in ("run", "status", "verify", "rollback")},
     ("match",): ["--drivers", TOPIC, "--riders", TOPIC, "--radius", "1", "--to", "{state}"],
 }
 LOGIN = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\n"

@@ -78,6 +78,10 @@ CALLS = {
         first="shards plan --layout {stream} --to {f}/wanted.json --out {out}/p.json",
     ),
     "migrate plan": Call("migrate plan {f}/c.yaml {f}/c.yaml"),
+    **{
+        f"migrate {verb} nothing": Call(f"migrate {verb} {{out}}/none.json", codes=(1, 2))
+        for verb in ("run", "status", "verify", "rollback")
+    },
     "aggregate queries": Call("aggregate queries add {f}/queries.json --queries {out}/q.sqlite"),
     "aggregate queries list": Call("aggregate queries list --queries {f}/q.sqlite"),
     **{

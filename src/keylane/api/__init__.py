@@ -4,7 +4,7 @@
     aggregate  standing queries: registered, and run over a source
     assign     who reads which lane
     shards     splits and merges: planned, and carried out
-    migrate    a change of contract: planned
+    migrate    a change of contract: planned, carried out, certified
     arguments  what an argument takes, by the signature of its verb
     progress   how far a verb is, in one shape for all
 

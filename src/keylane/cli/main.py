@@ -36,7 +36,7 @@ INNER: Final[dict[str, dict[str, Any]]] = {
         "plan": {},
         "apply": {},
     },
-    "migrate": {"plan": {}},
+    "migrate": {"plan": {}, "rollback": {}, "run": {}, "status": {}, "verify": {}},
     "aggregate": {
         "queries": {"add": {}, "list": {}, "pause": {}, "resume": {}, "remove": {}},
         "verify": {},

@@ -2,6 +2,9 @@
 
     drain     which old lanes each new lane waits for, from the two contracts alone
     planner   two contracts -> mode, moved share, drain graph and steps
+    cutover   the steps as a state machine: a journal and a look at the world -> what to do next
+    gate      what a reader may apply meanwhile
+    exhaustive_cutover   every interleaving of a small cut-over, with its broken twins
 
 What a change does to a contract's promises: `contract.evolve`. What it costs on counted traffic: `plan.cost`.
 """

@@ -108,7 +108,7 @@ class Append(NamedTuple):
     entry: Entry
 
 
-class Call(NamedTuple):
+class CutoverCall(NamedTuple):
     """Make a call to the system; made twice it does no harm."""
 
     name: Literal["grow", "copy"]
@@ -133,7 +133,7 @@ class Finished(NamedTuple):
     """There is nothing left to do."""
 
 
-Step: TypeAlias = Append | Call | Wait | Refuse | Finished
+Step: TypeAlias = Append | CutoverCall | Wait | Refuse | Finished
 
 
 def accepts(entries: Sequence[Entry], entry: Entry) -> bool:
@@ -191,7 +191,7 @@ def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, epoch: 
     if phase in SWITCHED:
         return _when_switched(entries[-1], following, world)
     if phase == "copying" and not world.copied:
-        return Call("copy")
+        return CutoverCall("copy")
     begins: Phase = "begun" if phase is None else "copying" if phase == "begun" and plan.mirror else "holding"
     return Append(following._replace(phase=begins))
 
@@ -207,10 +207,10 @@ def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) 
         phase: Phase = "fenced" if last.phase == "holding" else last.phase
         return Append(following._replace(phase=phase, fences=ends)) if world.still else Wait("writes")
     if not world.copied:
-        return Call("copy")
+        return CutoverCall("copy")
     if world.lanes < plan.new_lanes:
         grow = last.phase == "growing"
-        return Call("grow") if grow else Append(following._replace(phase="growing", fences=ends))
+        return CutoverCall("grow") if grow else Append(following._replace(phase="growing", fences=ends))
     behind = () if plan.gated else _undrained(ends, world.applied or (0,) * len(ends))
     if behind:
         return Wait("readers", behind)

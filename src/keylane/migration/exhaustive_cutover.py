@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from keylane.groups.exhaustive import Exploration, explore
 from keylane.migration.cutover import (
     Append,
-    Call,
+    CutoverCall,
     CutoverPlan,
     Entry,
     Finished,
@@ -37,7 +37,7 @@ from keylane.migration.cutover import (
     opened,
     phase_of,
 )
-from keylane.migration.gate import Gate
+from keylane.migration.gate import LaneGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ class SmallDriver(NamedTuple):
     """A driver: the epoch of its lease, 0 without one, and what it has decided and not done yet."""
 
     epoch: int = 0
-    decided: Append | Call | None = None
+    decided: Append | CutoverCall | None = None
 
 
 class SmallProducer(NamedTuple):
@@ -158,7 +158,7 @@ class SmallCutover(NamedTuple):
             yield f"{name} is given the lease", self._with_driver(state, place, SmallDriver(1))
         if driver.epoch and driver.decided is None:
             step = self._decided(state, driver.epoch)
-            if isinstance(step, Append | Call):
+            if isinstance(step, Append | CutoverCall):
                 what = step.entry.phase if isinstance(step, Append) else step.name
                 yield f"{name} decides: {what}", self._with_driver(state, place, driver._replace(decided=step))
             elif not isinstance(step, Finished):
@@ -183,7 +183,7 @@ class SmallCutover(NamedTuple):
         self, state: SmallCutoverState, place: int, driver: SmallDriver, name: str
     ) -> tuple[str, SmallCutoverState]:
         step, without = driver.decided, self._with_driver(state, place, driver._replace(decided=None))
-        if isinstance(step, Call):
+        if isinstance(step, CutoverCall):
             more = self.new_lanes - len(state.lanes)
             return f"{name} grows the stream", without._replace(lanes=(*state.lanes, *((),) * more))
         assert step is not None
@@ -250,7 +250,7 @@ class SmallCutover(NamedTuple):
             return
         entry = opened(state.entries)
         if self.gated and entry is not None:
-            gate = Gate.of(entry, self.parents)
+            gate = LaneGate.of(entry, self.parents)
             if not gate.allows(lane, at, state.committed[: self.old_lanes]):
                 yield f"lane {lane} is looked at -> held by the gate", state
                 return

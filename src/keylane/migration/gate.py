@@ -8,7 +8,7 @@ Worked example: 12 -> 18 lanes, lane 15 has the parents 3 and 9, whose fences ar
 and 9 up to 36 nothing of lane 15 may be applied; once 9 is committed up to 37 all of it may. Lane 3 itself goes on
 beyond 40 under the same condition.
 
-    >>> gate = Gate(fences=(2, 1), starts=(2, 1, 0), parents=((0, 1), (0, 1), (0, 1)))
+    >>> gate = LaneGate(fences=(2, 1), starts=(2, 1, 0), parents=((0, 1), (0, 1), (0, 1)))
     >>> gate.allows(0, 1, applied=(0, 0)), gate.allows(2, 0, applied=(2, 0)), gate.allows(2, 0, applied=(2, 1))
     (True, False, True)
     >>> gate.readable({0: 0, 1: 0, 2: 0}, {0: 5, 1: 5, 2: 5})
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from keylane.migration.cutover import Entry
 
-__all__ = ["Gate"]
+__all__ = ["LaneGate"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class LaneGate:
     """Fences of the old lanes, where each new lane begins, and the parents of each new lane."""
 
     fences: tuple[int, ...]
@@ -45,7 +45,7 @@ class Gate:
     parents: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, entry: Entry, parents: Sequence[Sequence[int]]) -> Gate:
+    def of(cls, entry: Entry, parents: Sequence[Sequence[int]]) -> LaneGate:
         """The gate of an entry `open`."""
         return cls(entry.fences, entry.starts, tuple(map(tuple, parents)))
 

@@ -71,7 +71,7 @@ def verify_migrate(
         saved.check_stream(migrator)
         now = migrator.observe()
         ranges = _ranges(entry, now.starts, now.ends, around)
-        seen = _Seen(saved, entry)
+        seen = _SeenRecords(saved, entry)
         verdict = check(seen.judged(watch(migrator.records(ranges))), Settings(keep=keep))
         applied = migrator.applied(saved.plan.groups, entry.fences) if saved.plan.groups else None
     return _certificate(saved, entry, seen, verdict, ranges, applied, around)
@@ -87,7 +87,7 @@ def _ranges(entry: Entry, starts: Sequence[int], ends: Sequence[int], around: in
     ]
 
 
-class _Seen:
+class _SeenRecords:
     """Records on their way to the rules, and what is counted of them."""
 
     def __init__(self, saved: SavedMigration, entry: Entry) -> None:
@@ -171,7 +171,7 @@ def _lanes(router: Router, keys: pa.Array) -> pa.Array:
 def _certificate(
     saved: SavedMigration,
     entry: Entry,
-    seen: _Seen,
+    seen: _SeenRecords,
     verdict: Verdict,
     ranges: Sequence[tuple[int, int]],
     applied: Sequence[int] | None,
@@ -223,14 +223,14 @@ def _rule(rule: Any, checked: int, broken: int) -> CertificateCount:
     return CertificateCount(rule=rule, meaning=MEANINGS[rule], checked=checked, broken=broken)
 
 
-def _lane(lane: int, entry: Entry, span: tuple[int, int], seen: _Seen) -> CertificateLane:
+def _lane(lane: int, entry: Entry, span: tuple[int, int], seen: _SeenRecords) -> CertificateLane:
     old, new = seen.sides.get(lane, (0, 0))
     fence = entry.fences[lane] if lane < len(entry.fences) else None
     start, (first, end) = entry.starts[lane], span
     return CertificateLane(lane=lane, fence=fence, start=start, first=first, end=end, old_records=old, new_records=new)
 
 
-def _unproven(seen: _Seen, applied: Sequence[int] | None, around: int | None) -> list[str]:
+def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | None) -> list[str]:
     """What was not checked on every record, and why."""
     found = []
     if around is not None:

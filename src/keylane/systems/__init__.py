@@ -15,6 +15,7 @@
     journal     the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
     checkpoint  what Spark has written down of a query, forced and compared
     resharding  a plan of splits and merges, carried out call by call
+    migrations  a migration carried out step by step; migration_journal: where its steps are recorded
     profiles    a profile on disk
     snapshots   the state of lanes on disk, whole or not there
     health      how a running service is, over HTTP on loopback

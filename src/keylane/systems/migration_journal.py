@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from keylane.errors import FencedError, TargetError, UsageError
 from keylane.migration.cutover import PHASES, Entry, accepts, opened
-from keylane.migration.gate import Gate
+from keylane.migration.gate import LaneGate
 from keylane.systems.atomic import make_folder, replace_text, write_json
 from keylane.systems.journal import OWN, decoded, document_file, numbers, read_document, with_checksum
 
@@ -190,7 +190,7 @@ class MigrationView:
         self.journal = open_journal(journal, options)
         self.entries: tuple[Entry, ...] = ()
         self.plan: dict[str, Any] = {}
-        self.gate: Gate | None = None
+        self.gate: LaneGate | None = None
 
     def look(self) -> tuple[Entry, ...]:
         """The entries as they are now; none before the migration was begun."""
@@ -198,13 +198,13 @@ class MigrationView:
             self.plan = self.journal.plan() or {}
         self.entries = self.journal.entries() if self.plan else ()
         if self.gate is None and (entry := opened(self.entries)) is not None:
-            self.gate = Gate.of(entry, parents_of(self.plan))
+            self.gate = LaneGate.of(entry, parents_of(self.plan))
         return self.entries
 
 
 def migration_gate(
     journal: str | os.PathLike[str] | MigrationJournal, options: StreamOptions | None = None
-) -> Gate | None:
+) -> LaneGate | None:
     """The gate of a migration by its journal; None while all records are of the old contract."""
     view = MigrationView(journal, options)
     view.look()

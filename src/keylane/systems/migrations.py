@@ -18,7 +18,7 @@ from keylane.errors import BrokerError, FencedError, TargetError
 from keylane.migration.cutover import (
     OVER,
     Append,
-    Call,
+    CutoverCall,
     Finished,
     Refuse,
     Wait,
@@ -123,7 +123,7 @@ def late_writers(batches: Iterable[pa.RecordBatch], epoch: int) -> list[LateWrit
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MigrationOutcome:
     """How a run ended: the journal, and what it waits for where it is not over."""
 
     entries: tuple[Entry, ...]
@@ -153,7 +153,9 @@ class Driver:
         self._since = 0.0
         self._appended = 0
 
-    def run(self, check: Callable[[tuple[Entry, ...]], None], *, all_stopped: bool, most: int | None = None) -> Outcome:
+    def run(
+        self, check: Callable[[tuple[Entry, ...]], None], *, all_stopped: bool, most: int | None = None
+    ) -> MigrationOutcome:
         """Go on until it is over, or until something is waited for beyond the patience.
 
         `check` refuses a stream that is not the planned one; it is called with every look. `all_stopped`: somebody says
@@ -169,7 +171,7 @@ class Driver:
                 check(entries)
                 step = next_step(self.plan, entries, self._look(entries, all_stopped), lease.epoch, self.clock())
                 if isinstance(step, Finished) or (most is not None and self._appended >= most):
-                    return Outcome(entries, None, self._appended)
+                    return MigrationOutcome(entries, None, self._appended)
                 if self._take(step):
                     begun = self.waiting.clock()
                     continue
@@ -183,10 +185,10 @@ class Driver:
                 self.waiting.pause(LATER)
                 continue
             if self.waiting.clock() - begun > self.waiting.longest:
-                return Outcome(self.journal.entries(), waits, self._appended)
+                return MigrationOutcome(self.journal.entries(), waits, self._appended)
             self.waiting.pause(LATER if waits and waits.why == "readers" else SOON)
 
-    def roll_back(self) -> Outcome:
+    def roll_back(self) -> MigrationOutcome:
         """Append the entry by which producers go on under the old contract; refused where the way back is closed."""
         lease = self._lease()
         entries = self.journal.entries()
@@ -200,7 +202,7 @@ class Driver:
                 number=len(entries), epoch=lease.epoch, phase="rolled-back", fences=(), starts=(), at=self.clock()
             )
         )
-        return Outcome(self.journal.entries(), None, 1)
+        return MigrationOutcome(self.journal.entries(), None, 1)
 
     def _lease(self, lost: Lease | None = None) -> Lease:
         """The lease, waited for as long as the patience lasts: one that a killed driver held runs out by itself."""
@@ -235,7 +237,7 @@ class Driver:
             self._appended += 1
             self.say(f"entry {step.entry.number}: {step.entry.phase}")
             return True
-        if isinstance(step, Call):
+        if isinstance(step, CutoverCall):
             if step.name == "grow":
                 self.migrator.grow(self.plan.new_lanes)
             else:

@@ -94,6 +94,7 @@ CALLS = [
     ("demo", ["fence", "--hours", HOSTILE]),
     ("migrate", ["plan", "{contract}", "{gone}"]),
     ("migrate", ["plan", "{good}", "{good}", "--from", HOSTILE]),
+    *(("migrate", [verb, "{file}"]) for verb in ("run", "status", "verify", "rollback")),
     ("aggregate", ["--from", "{gone}", "--to", "{folder}/t", "--queries", "{gone}"]),
     ("aggregate", ["queries", "add", "{file}", "--queries", "{folder}/q.sqlite"]),
     ("aggregate", ["queries", "pause", HOSTILE, "--queries", "{gone}"]),

@@ -11,7 +11,7 @@ from keylane.migration.cutover import (
     OVER,
     PHASES,
     Append,
-    Call,
+    CutoverCall,
     CutoverPlan,
     Entry,
     Finished,
@@ -25,7 +25,7 @@ from keylane.migration.cutover import (
     opened,
 )
 from keylane.migration.exhaustive_cutover import SmallCutover
-from keylane.migration.gate import Gate
+from keylane.migration.gate import LaneGate
 
 if TYPE_CHECKING:
     from keylane.groups.exhaustive import Exploration
@@ -54,8 +54,8 @@ def test_a_stream_grows_in_these_steps() -> None:
     assert driven(GROWN, world, entries) == ["begun", "holding", "wait for producers"]
     world = world._replace(stopped=frozenset("p"))
     assert driven(GROWN, world._replace(still=False), entries) == ["wait for writes"]
-    assert driven(GROWN, world, entries) == ["fenced", "growing", "Call"]
-    assert next_step(GROWN, entries, world, 1) == Call("grow")
+    assert driven(GROWN, world, entries) == ["fenced", "growing", "CutoverCall"]
+    assert next_step(GROWN, entries, world, 1) == CutoverCall("grow")
     world = world._replace(lanes=3, ends=(5, 7, 0))
     assert driven(GROWN, world, entries) == ["open", "wait for readers"]
     entry = opened(entries)
@@ -68,8 +68,8 @@ def test_a_stream_grows_in_these_steps() -> None:
 def test_who_writes_after_the_fence_raises_it() -> None:
     entries: list[Entry] = []
     world = World(2, (5, 7), stopped=frozenset("p"))
-    assert driven(GROWN, world, entries)[-1] == "Call"
-    assert driven(GROWN, world._replace(ends=(5, 8)), entries) == ["growing", "Call"]
+    assert driven(GROWN, world, entries)[-1] == "CutoverCall"
+    assert driven(GROWN, world._replace(ends=(5, 8)), entries) == ["growing", "CutoverCall"]
     assert entries[-1].fences == (5, 8)
     assert driven(GROWN, world._replace(ends=(6, 8), still=False), entries) == ["wait for writes"]
 
@@ -78,7 +78,7 @@ def test_readers_without_a_gate_drain_first() -> None:
     plan = GROWN._replace(gated=False)
     world = World(2, (5, 7), stopped=frozenset("p"), applied=(5, 6))
     entries: list[Entry] = []
-    assert driven(plan, world, entries)[-1] == "Call"
+    assert driven(plan, world, entries)[-1] == "CutoverCall"
     world = world._replace(lanes=3, ends=(5, 7, 0))
     assert next_step(plan, entries, world, 1) == Wait("readers", ("1",))
     assert driven(plan, world._replace(applied=(5, 7)), entries)[0] == "open"
@@ -95,10 +95,10 @@ def test_a_mirror_copies_holds_and_copies_the_rest() -> None:
     plan = CutoverPlan(4, 2, mirror=True, producers=("p",))
     world = World(2, (5, 7, 0, 1), copied=False)
     entries: list[Entry] = []
-    assert driven(plan, world, entries) == ["begun", "copying", "Call"]
+    assert driven(plan, world, entries) == ["begun", "copying", "CutoverCall"]
     world = world._replace(copied=True, stopped=frozenset("p"))
     assert driven(plan, world._replace(stopped=frozenset()), entries) == ["holding", "wait for producers"]
-    assert driven(plan, world._replace(copied=False), entries) == ["fenced", "Call"]
+    assert driven(plan, world._replace(copied=False), entries) == ["fenced", "CutoverCall"]
     assert driven(plan, world._replace(new_ends=(6, 7)), entries)[0] == "open"
     assert entries[-2].starts == (6, 7)
 
@@ -123,7 +123,7 @@ def test_phases_follow_each_other_to_an_end() -> None:
 
 
 def test_the_gate_of_a_lane_opens_with_its_last_parent() -> None:
-    gate = Gate((40, 37), (40, 37, 0, 0), ((0,), (1,), (0,), (0, 1)))
+    gate = LaneGate((40, 37), (40, 37, 0, 0), ((0,), (1,), (0,), (0, 1)))
     assert gate.waits_for(3, {0: 40, 1: 36}) == (1,)
     assert not gate.allows(3, 0, {0: 40, 1: 36})
     assert gate.allows(2, 0, {0: 40, 1: 36})

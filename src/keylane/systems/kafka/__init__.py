@@ -14,12 +14,13 @@
     owner      a consumer that owns its lanes for life, with snapshots; owner_writers: what it writes, behind a fence
     owner_epochs  the headers that say which owner wrote a record, and the filter of readers
     load       a producer and a consumer group that measure themselves, for `demo lesson`
+    migration  a topic that changes its lanes, and a journal in a topic; migration_clients: producers and readers by it
     reassign   what brokers carry, and moving it
     group      a live consumer group, read; group_assignor: keylane's assignors inside one
 
 What it shares with other systems of messages: `systems.messages`.
 
-The public names are those of `producers`, and what an owner of lanes is made of.
+The public names are those of `producers`, what an owner of lanes is made of, and what goes through a migration.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keylane.systems.kafka.access import kafka_access
+    from keylane.systems.kafka.migration_clients import GatedConsumer, MigratingProducer, spark_offsets
     from keylane.systems.kafka.owner import InputRecord, JsonStep, LaneOwner, LaneStep, OutputRecord, OwnerPlan
     from keylane.systems.kafka.owner_epochs import EpochFilter
     from keylane.systems.kafka.producers import (
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRODUCER_SETTINGS",
     "EpochFilter",
+    "GatedConsumer",
     "InputRecord",
     "JsonStep",
     "KafkaPythonProducer",
@@ -51,17 +54,20 @@ __all__ = [
     "LaneOwner",
     "LanePartitioner",
     "LaneStep",
+    "MigratingProducer",
     "OutputRecord",
     "OwnerPlan",
     "kafka_access",
     "kafka_python_partitioner",
     "kafka_python_settings",
     "producer_settings",
+    "spark_offsets",
 ]
 
 _HOME = {
     "EpochFilter": "owner_epochs",
     "kafka_access": "access",
+    **dict.fromkeys(("GatedConsumer", "MigratingProducer", "spark_offsets"), "migration_clients"),
     **dict.fromkeys(("InputRecord", "JsonStep", "LaneOwner", "OutputRecord", "OwnerPlan", "LaneStep"), "owner"),
 }
 

@@ -22,8 +22,9 @@ from keylane.errors import BrokerError, DataError, FencedError, TargetError, Usa
 from keylane.numbers import plural
 from keylane.systems.kafka.access import OF_READERS, OF_WRITERS
 from keylane.systems.kafka.cluster import ANSWER_SECONDS, IS_IT_RUNNING, explained, is_permanent, open_cluster
-from keylane.systems.kafka.headers import origin, written_by
 from keylane.systems.kafka.reader import TopicReader
+from keylane.systems.messages.chunks import WantedColumns
+from keylane.systems.messages.headers import origin, written_by
 from keylane.systems.migration_journal import (
     check_appended,
     check_producer,
@@ -51,7 +52,7 @@ class TopicMigrator:
 
     def __init__(self, cluster: KafkaCluster, topic: str) -> None:
         self.cluster, self.topic = cluster, topic
-        self._reader = TopicReader(cluster.access)
+        self._reader = TopicReader(WantedColumns(), cluster.access)
         self._empty: dict[int, tuple[int, int]] = {}
 
     def observe(self) -> ObservedStream:
@@ -168,7 +169,7 @@ class TopicMigrator:
 
     def records(self, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
         """By the headers that keylane's producers and routes write."""
-        reader = TopicReader(self.cluster.access, headers=True)
+        reader = TopicReader(WantedColumns(headers=True), self.cluster.access)
         for lane, (start, end) in enumerate(ranges):
             for chunk in reader.chunks(self.topic, lane, start, end):
                 writer, seq = origin(chunk.sources)
@@ -188,7 +189,7 @@ class TopicJournal:
 
     def __init__(self, access: KafkaAccess, topic: str) -> None:
         self.access, self.topic = access, topic
-        self._reader = TopicReader(access, values=True)
+        self._reader = TopicReader(WantedColumns(values=True), access)
         self._at = 0
         self._plan: dict[str, Any] | None = None
         self._entries: list[Entry] = []

@@ -20,9 +20,9 @@ from keylane.migration.cutover import HELD, hold_of, may_send, phase_of
 from keylane.systems.endpoint import parse_address
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
-from keylane.systems.kafka.headers import CONTRACT, EPOCH, SOURCE
 from keylane.systems.kafka.migration import TopicMigrator
 from keylane.systems.kafka.producers import KeyedProducer
+from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
 from keylane.systems.migration_journal import MigrationView, check_producer
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import TracebackType
 
-    from keylane.migration.gate import Gate
+    from keylane.migration.gate import LaneGate
     from keylane.records import Placement
     from keylane.router import Router
     from keylane.systems.migration_journal import MigrationJournal
@@ -234,7 +234,7 @@ class GatedConsumer:
         return dict(self._held)
 
     @property
-    def gate(self) -> Gate | None:
+    def gate(self) -> LaneGate | None:
         """The gate, as of the last look; None while all records are of the old contract."""
         return self._view.gate
 
@@ -297,12 +297,12 @@ class GatedConsumer:
             return not plan or (lane < int(plan["old"]["lanes"]) and _epoch_of(message) != int(plan["new"]["epoch"]))
         return not gate.is_new(lane, message.offset()) or self._is_open(gate, lane)
 
-    def _is_open(self, gate: Gate, lane: int) -> bool:
+    def _is_open(self, gate: LaneGate, lane: int) -> bool:
         if lane not in self._open and not gate.waits_for(lane, self._applied(gate, lane)):
             self._open.add(lane)
         return lane in self._open
 
-    def _applied(self, gate: Gate, lane: int) -> dict[int, int]:
+    def _applied(self, gate: LaneGate, lane: int) -> dict[int, int]:
         """What the group has committed of the parents of a lane."""
         from confluent_kafka import TopicPartition
 
@@ -311,7 +311,7 @@ class GatedConsumer:
         found = {one.partition: one.offset for one in self.consumer.committed(asked, timeout=10.0)}
         return {old: self._passed(gate, old, found.get(old, -1)) for old in parents}
 
-    def _passed(self, gate: Gate, old: int, committed: int) -> int:
+    def _passed(self, gate: LaneGate, old: int, committed: int) -> int:
         """How far a parent is: up to its fence, where no record is left between."""
         fence = gate.fences[old]
         if committed >= fence or not fence:
@@ -365,14 +365,14 @@ def _epoch_of(message: Any) -> int | None:
     return int(text) if text and text.isdigit() else None
 
 
-def spark_offsets(gate: Gate, topic: str, positions: Mapping[int, int], ends: Mapping[int, int]) -> dict[str, str]:
+def spark_offsets(gate: LaneGate, topic: str, positions: Mapping[int, int], ends: Mapping[int, int]) -> dict[str, str]:
     """The options of Spark's Kafka source for a batch of all that may be applied now.
 
     `positions` is how far each lane is applied, by the job's own account, and `ends` where it ends. Records of one
     batch may be applied in any order among the lanes; the next batch is asked for after this one is applied.
 
-    >>> from keylane.migration.gate import Gate
-    >>> spark_offsets(Gate((2,), (2, 0), ((0,), (0,))), "t", {0: 0}, {0: 3, 1: 4})["endingOffsets"]
+    >>> from keylane.migration.gate import LaneGate
+    >>> spark_offsets(LaneGate((2,), (2, 0), ((0,), (0,))), "t", {0: 0}, {0: 3, 1: 4})["endingOffsets"]
     '{"t": {"0": 2, "1": 0}}'
     """
     ranges = gate.readable(positions, ends)

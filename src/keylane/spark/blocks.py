@@ -4,7 +4,7 @@ A block is one row of Spark with thousands of packed records; a step has one gro
 blocks in Spark's own state store. The rule of that, and what a step must keep to: `jvm/blocks/keylane/blocks`,
 beginning with BlockStep. Time goes through the steps in band, as records of the sources (SourceTimes), so that all
 slots know the same watermark in the same batch; Spark's own watermark and timers are not used. Who has such steps:
-`pipelines.match`.
+`pipelines.match`, `pipelines.aggregate`.
 """
 
 from __future__ import annotations

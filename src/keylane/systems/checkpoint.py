@@ -74,8 +74,14 @@ AnyFolder = TypeVar("AnyFolder", bound=Folder)
 
 def query_id(checkpoint: Folder) -> str:
     """The identity that Spark gave the query when its checkpoint was created; empty when there is none."""
+    metadata = checkpoint / "metadata"
     try:
-        return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+        return str(json.loads(metadata.read_text(encoding="utf-8"))["id"])
+    except TargetError:
+        # A file system that does not answer: an empty identity would be committed, and every later run refused.
+        if metadata.exists():
+            raise
+        return ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

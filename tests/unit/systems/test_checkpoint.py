@@ -164,6 +164,26 @@ def test_before_anything_depends_on_it_an_empty_identity_is_recreated(checkpoint
     assert query_id(checkpoint) == ""
 
 
+@pytest.mark.parametrize(
+    ("trouble", "known"), [(TargetError("cannot be reached"), None), (FileNotFoundError("metadata"), "")], ids=str
+)
+def test_a_file_system_that_does_not_answer_is_not_a_checkpoint_without_an_identity(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, trouble: Exception, known: str | None
+) -> None:
+    """What is asked for is committed with the batch: an empty one would refuse all runs to come."""
+
+    def read_text(*_: object, **__: object) -> str:
+        raise trouble
+
+    assert query_id(checkpoint)
+    monkeypatch.setattr(type(checkpoint), "read_text", read_text)
+    if known is None:
+        with pytest.raises(TargetError):
+            query_id(checkpoint)
+    else:
+        assert query_id(checkpoint) == known
+
+
 def test_the_offsets_at_which_a_topic_began_are_kept(tmp_path: Path) -> None:
     """The connector writes a zero byte before its version."""
     began = tmp_path / "sources" / "0" / "0"

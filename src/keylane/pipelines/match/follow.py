@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -197,7 +197,9 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
                 raise unreadable(body.state.elsewhere or body.state.path, str(failed)) from error
         raise failed from error
     finally:
-        sources.plan.forget(query_id(body.state.checkpoint))
+        # Where the checkpoint cannot be reached, what is in memory goes when it is idle.
+        with suppress(TargetError):
+            sources.plan.forget(query_id(body.state.checkpoint))
 
 
 def _compared(held: MatchState, elsewhere: Path | RemoteFolder | None, last: BatchManifest) -> MatchState:

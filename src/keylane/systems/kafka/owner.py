@@ -45,7 +45,7 @@ from keylane.systems.kafka.cluster import is_permanent, open_cluster
 from keylane.systems.kafka.owner_epochs import owner_headers
 from keylane.systems.kafka.owner_writers import WRITERS, Duty, OwnerFence, Produced
 from keylane.systems.leases.group import check_group
-from keylane.systems.leases.keeper import STUCK_SECONDS, LeaseKeeper
+from keylane.systems.leases.keeper import STUCK_SECONDS, LeaseKeeper, stuck_after
 from keylane.systems.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -230,15 +230,16 @@ class LaneOwner(Generic[S]):
             "store_silence": self._silence(),
             **self._counts,
         }
-        return idle < self._plan.stuck_seconds and self._phase != "stopped", shown
+        most = stuck_after(self._plan.stuck_seconds, self._plan.terms.ttl)
+        return idle < most and self._phase != "stopped", shown
 
     def run(self) -> None:
         """Take an id and serve its lanes, again and again, until `stop`. An error ends it; the id is given back."""
         plan = self._plan
         with open_cluster(plan.access) as cluster:
             counts = cluster.lanes([plan.topic, plan.output])
-            for missing in (topic for topic, lanes in counts.items() if not lanes):
-                raise DataError.of("there is no such topic", got=missing, hint=f"create it at {plan.access.brokers}")
+            if missing := [topic for topic, lanes in counts.items() if not lanes]:
+                raise DataError.of("there is no such topic", got=missing[0], hint=f"create it at {plan.access.brokers}")
             self._lanes, self._output_lanes = counts[plan.topic], counts[plan.output]
             self._topic_id = cluster.topic_ids([plan.topic]).get(plan.topic, "")
         claim = claim_of(self.name, self._store.instances, plan.terms, plan.instance)
@@ -262,7 +263,7 @@ class LaneOwner(Generic[S]):
     def _own(self, lease: Lease, keeper: LeaseKeeper, consumer: Any) -> None:
         """Serve under a lease until it is lost. An interruption leaves states in memory; the fence is put up anew."""
         plan = self._plan
-        self._has_grown(consumer)
+        self._refresh_lanes(consumer)
         holding = _Holding[S](lease, self._lanes_of(lease), kept_at=self._clock(), touched_at=self._clock())
         self._holding = holding
         self._tell("owned", {"instance": lease.instance, "epoch": lease.epoch, "lanes": holding.lanes})
@@ -295,8 +296,8 @@ class LaneOwner(Generic[S]):
         plan, lanes, lease = self._plan, holding.lanes, holding.lease
         return Duty(plan.access, plan.group, plan.topic, lanes, plan.output, self._output_lanes, lease, plan.terms.ttl)
 
-    def _has_grown(self, consumer: Any) -> bool:
-        """Whether a topic has more lanes than before. Where no broker answers there are as many as there were."""
+    def _refresh_lanes(self, consumer: Any) -> bool:
+        """Ask for the lane counts again: whether a topic has more. Where no broker answers, they are as they were."""
         from confluent_kafka import KafkaException
 
         before = self._lanes, self._output_lanes
@@ -317,7 +318,7 @@ class LaneOwner(Generic[S]):
             return
         self._turn("restoring")
         self._restore(holding, writer.positions(consumer), keeper)
-        self._check_kept_by_topic(holding, consumer)
+        self._check_records_there(holding, consumer)
         self._assign(holding, consumer)
         if holding.pending is not None:
             self._write(holding, writer, consumer)
@@ -331,17 +332,17 @@ class LaneOwner(Generic[S]):
             elif messages:
                 break
             if self._clock() - holding.kept_at >= self._plan.snapshot_seconds:
-                self._keep(holding, keeper)
+                self._take_snapshots(holding, keeper)
             if self._clock() - holding.touched_at >= TOUCH_SECONDS and holding.written:
                 writer.write([], holding.written, consumer)
                 holding.touched_at = self._clock()
-            if self._clock() - self._looked_at >= GROWTH_SECONDS and self._has_grown(consumer):
+            if self._clock() - self._looked_at >= GROWTH_SECONDS and self._refresh_lanes(consumer):
                 # The caller begins again, with the lanes that the topics have now.
                 self._tell("grown", {"lanes": self._lanes, "output_lanes": self._output_lanes})
                 break
         if self._stop.is_set() and holding.pending is None:
             self._turn("stopping")
-            self._keep(holding, keeper)
+            self._take_snapshots(holding, keeper)
 
     def _restore(self, holding: _Holding[S], written: dict[int, int], keeper: LeaseKeeper) -> None:
         """States from snapshots, unless they are in memory; and which records were written already."""
@@ -371,7 +372,7 @@ class LaneOwner(Generic[S]):
                 hint=f"remove {self._plan.folder} to begin with an empty state",
             )
 
-    def _check_kept_by_topic(self, holding: _Holding[S], consumer: Any) -> None:
+    def _check_records_there(self, holding: _Holding[S], consumer: Any) -> None:
         from confluent_kafka import KafkaException, TopicPartition
 
         for lane, position in holding.positions.items():
@@ -425,7 +426,7 @@ class LaneOwner(Generic[S]):
         holding.written.update(positions)
         holding.pending = None
 
-    def _keep(self, holding: _Holding[S], keeper: LeaseKeeper) -> None:
+    def _take_snapshots(self, holding: _Holding[S], keeper: LeaseKeeper) -> None:
         """A snapshot of every lane that has changed since the last one."""
         for lane, position in holding.positions.items():
             if holding.kept.get(lane) != position:

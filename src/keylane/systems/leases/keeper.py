@@ -30,6 +30,11 @@ STUCK_LEASES: Final = 3.0
 _NAP: Final = 0.2
 
 
+def stuck_after(seconds: float, ttl: float) -> float:
+    """After how many seconds without progress a loop is stuck."""
+    return max(seconds, STUCK_LEASES * ttl)
+
+
 class LeaseKeeper:
     """Keeps a claim up between `with` and its end, where the lease is released. Any thread may call its methods."""
 
@@ -122,9 +127,8 @@ class LeaseKeeper:
                 if self._stopped or self._failure is not None:
                     return
                 now = self._clock()
-                stuck = self._claim.lease is not None and self.idle_seconds() > max(
-                    self._stuck_seconds, STUCK_LEASES * self._claim.terms.ttl
-                )
+                most = stuck_after(self._stuck_seconds, self._claim.terms.ttl)
+                stuck = self._claim.lease is not None and self.idle_seconds() > most
                 request = None if stuck else self._claim.request(now)
                 if request is None:
                     self._changed.wait(min(_NAP, max(0.01, self._claim.again - now)))

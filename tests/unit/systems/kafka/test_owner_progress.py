@@ -50,7 +50,19 @@ def test_each_lane_that_is_kept_or_restored_is_progress(tmp_path: Path) -> None:
         step.keeper = keeper = LeaseKeeper(store, claim_of("a", 1, plan.terms), lambda: step.now)
         lanes = tuple(range(LANES))
         held = _Holding[dict[str, Any]](Lease(0, 1), lanes, {lane: {} for lane in lanes}, dict.fromkeys(lanes, 7))
-        owner._keep(held, keeper)
+        owner._take_snapshots(held, keeper)
         assert owner.health()[1]["snapshots"] == LANES
         owner._restore(_Holding(Lease(0, 2), lanes), {}, keeper)
     assert step.idle == [SECONDS] * (2 * LANES), "as long as one lane takes, and not all of them together"
+
+
+def test_health_ends_when_the_lease_does_and_not_before(tmp_path: Path) -> None:
+    """A broker may be waited for for a time to live, which may be longer than `stuck_seconds`."""
+    now = [0.0]
+    plan = OwnerPlan(kafka_access("127.0.0.1:1"), "g", "payments", "balances", tmp_path, Terms(ttl=40))
+    with sqlite_leases(tmp_path / "l.db", "g", 1) as store:
+        owner = LaneOwner(plan, Slow(), store, clock=lambda: now[0])
+        healthy = []
+        for now[0] in (61.0, 119.0, 121.0):
+            healthy.append(owner.health()[0])
+        assert healthy == [True, True, False]

@@ -19,10 +19,10 @@ from tests.match.stream_traffic import world
 
 from keylane.contract.parse import parse_contract
 from keylane.errors import MissingExtraError, TargetError, UsageError
-from keylane.pipelines.match.follow import Following, follow
-from keylane.pipelines.match.follow_sources import FileBlocks
-from keylane.pipelines.match.follow_state import BatchManifest, MatchHead, MatchState, open_state, write_sealed
+from keylane.pipelines.match.follow import Following, MatchHead, follow
 from keylane.pipelines.match.options import Options
+from keylane.pipelines.stateful.block_files import BlockFiles
+from keylane.pipelines.stateful.state_folder import BatchManifest, StateFolder, open_state, write_sealed
 from keylane.systems.checkpoint import batch_offsets
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def test_blocks_of_files_that_are_not_what_was_read_are_refused(
         write_sealed(at / "blocks" / f"{batch:010d}.json", known)
         (at / "blocks" / f"{batch:010d}.parquet").touch()
     change(at)
-    body = FileBlocks((), nothing, nothing, nothing, MatchState(at, nothing))
+    body = BlockFiles(StateFolder(at, nothing))
     if said is None:
         body.check()
         return

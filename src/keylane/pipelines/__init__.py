@@ -20,6 +20,7 @@
     geo_table  a lane table from the locations of a source
     match      drivers near riders, as a batch or following two streams
     aggregate  standing queries over a stream: windows aggregated and delivered in order
+    stateful   what pipelines with state share: the state folder, files of blocks between two queries
     demo       a seeded day routed under several contracts, and its figures; `demo lesson`
 
 The rules that they carry out are in the pure packages above; systems are opened by `keylane.systems.endpoint`.

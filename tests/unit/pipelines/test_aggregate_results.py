@@ -15,7 +15,7 @@ from keylane.errors import DataError
 from keylane.pipelines.aggregate.explain import explain_load
 from keylane.pipelines.aggregate.results import ResultRow, columns_of, table_of
 from keylane.pipelines.aggregate.verify import verify_results
-from keylane.pipelines.match.follow_state import write_sealed
+from keylane.pipelines.stateful.state_folder import write_sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +28,9 @@ def rows() -> list[list[ResultRow]]:
     """Three batches: of one query a window a batch, of the other two groups."""
     return [
         [
-            ResultRow("a", n * MINUTE, (n + 1) * MINUTE, n, 10, 2, [], [10]),
-            ResultRow("b", n * MINUTE, (n + 1) * MINUTE, 2 * n, 5, 1, ["de"], [5]),
-            ResultRow("b", n * MINUTE, (n + 1) * MINUTE, 2 * n + 1, 5, 1, ["fr"], [5]),
+            ResultRow("a", n * MINUTE, (n + 1) * MINUTE, n, 10, 2, [10]),
+            ResultRow("b", n * MINUTE, (n + 1) * MINUTE, 2 * n, 5, 1, ["de", 5]),
+            ResultRow("b", n * MINUTE, (n + 1) * MINUTE, 2 * n + 1, 5, 1, ["fr", 5]),
         ]
         for n in range(3)
     ]
@@ -89,7 +89,7 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
     types = ["date", "", "int", "decimal(10,2)", "double", "timestamp", "bigint", "bigint", "string"]
     columns = columns_of(query, types)
     values = [3, 2**70, "12.30", 1.5, 1_700_000_000_000_000, [1.0, 2.5], [1.0], [["x", 2], ["y", 1]]]
-    (row,) = table_of([ResultRow("q", 0, MINUTE, 0, 3, 1, [19_000], values)], {"q": columns}).to_pylist()
+    (row,) = table_of([ResultRow("q", 0, MINUTE, 0, 3, 1, [19_000, *values])], {"q": columns}).to_pylist()
     assert row == {
         "query_id": "q",
         "window_start": datetime.fromtimestamp(0, UTC),
@@ -109,7 +109,7 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
 
 def test_columns_of_one_name_and_two_types_are_widened() -> None:
     columns = {"a": {"x": "bigint", "y": "string"}, "b": {"x": "double", "y": "bigint"}}
-    given = [ResultRow("a", 0, 1, 0, 1, 1, [], [1, "t"]), ResultRow("b", 0, 1, 0, 1, 1, [], [0.5, 7])]
+    given = [ResultRow("a", 0, 1, 0, 1, 1, [1, "t"]), ResultRow("b", 0, 1, 0, 1, 1, [0.5, 7])]
     table = table_of(given, columns)
     assert (table.schema.field("x").type, table.schema.field("y").type) == (pa.float64(), pa.string())
     assert table.column("y").to_pylist() == ["t", "7"]

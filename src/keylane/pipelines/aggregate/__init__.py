@@ -1,6 +1,7 @@
 """`keylane aggregate`: standing queries over a stream of events, windows aggregated and delivered in order.
 
     options    what may be set, checked
+    sources    files or messages, as a stream of Spark's and its batches
     events     a batch of a source as a frame of events
     matching   stage 1: events -> parts of windows, left as files of blocks with the queries of the batch
     batches    stages 2 and 3: blocks -> windows -> results in order, committed in one step

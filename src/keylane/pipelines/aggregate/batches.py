@@ -2,7 +2,7 @@
 
 The plan makes the same of the same blocks, and keeps its state in Spark's checkpoint; so a batch that is made again,
 after a kill or a failure, makes the same. One that is committed already is run for the state alone. Which batches are
-in the target, and what an older or foreign checkpoint is refused by: `match.follow_state`.
+in the target, and what an older or foreign checkpoint is refused by: `stateful.state_folder`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from keylane.errors import TargetError
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from keylane.pipelines.aggregate.matching import MatchingStage
-    from keylane.pipelines.match.follow_state import BatchManifest, MatchState
+    from keylane.pipelines.stateful.state_folder import BatchManifest, StateFolder
     from keylane.systems.journal import Probe
 
 #: The kinds of rows; defined in `Rows.java` and `Block.java`.
@@ -50,13 +51,13 @@ class Gathered:
     @staticmethod
     def of(rows: pa.Table) -> Gathered:
         """By kind."""
-        found: dict[int, list[str]] = {COUNTS: [], RESULT: [], CORRECTION: [], DEAD: []}
-        for kind, text in zip(rows.column("kind").to_pylist(), rows.column("text").to_pylist(), strict=True):
-            found[kind].append(text)
-        results, corrections = ([ResultRow.of(text) for text in found[kind]] for kind in (RESULT, CORRECTION))
-        return Gathered(
-            results, corrections, [json.loads(t) for t in found[DEAD]], [json.loads(t) for t in found[COUNTS]]
-        )
+        texts = {
+            kind: rows.filter(pc.equal(rows.column("kind"), kind)).column("text").to_pylist()
+            for kind in (RESULT, CORRECTION, DEAD, COUNTS)
+        }
+        results, corrections = (ResultRow.all_of(texts[kind]) for kind in (RESULT, CORRECTION))
+        letters, counts = ([json.loads(text) for text in texts[kind]] for kind in (DEAD, COUNTS))
+        return Gathered(results, corrections, letters, counts)
 
     def slots(self) -> dict[str, int]:
         """Of each slot of the state, the batch that wrote what this one found."""
@@ -71,7 +72,7 @@ class Gathered:
 class AggregateBatches:
     """The body of the query over blocks."""
 
-    state: MatchState
+    state: StateFolder
     target: Path
     stage: MatchingStage
     last: BatchManifest
@@ -108,7 +109,7 @@ class AggregateBatches:
         found = Gathered.of(frame.toArrow())
         slots = self.last.after(found.slots(), batch)
         self.probe("answered", batch)
-        of_blocks = self.stage.of_blocks(batch)
+        of_blocks = self.stage.files.facts_for(batch)
         of_queries = {
             name: {**self.last.counts.get(name, {}), **of_blocks.get(name, {})}
             for name in ("columns", "slides", "groups")

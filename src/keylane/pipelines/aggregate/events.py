@@ -9,6 +9,7 @@ letter. A column that no event has is null.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from keylane.spark.read_parquet import SourceFile
 
 MALFORMED: Final = "keylane_malformed"
+#: The place of a message, and its value on the way.
+_PLACE: Final = ("keylane_in", "keylane_at")
+_TEXT, _READ = "keylane_text", "keylane_read"
 #: The first columns of a frame of events.
 _OWN: Final = ("keylane_partition", "keylane_offset", MALFORMED)
 
@@ -80,15 +84,41 @@ class EventReader:
         malformed = F.lit(None).cast("string") if kind == "parquet" else F.col(MALFORMED)
         return self._events(raw, queries, malformed)
 
-    def _events(self, raw: DataFrame, queries: Sequence[Query], malformed: Column) -> Events:
+    def of_messages(self, frame: DataFrame, queries: Sequence[Query]) -> Events:
+        """The events that are the values of messages, as JSON: one object each."""
+        names, text = needed(queries), F.col("value").cast("string")
+        self._learn(names, self._json_schema(frame.select(text)))
+        read = F.from_json(text, self._shape(names), {"columnNameOfCorruptRecord": MALFORMED})
+        at = (F.col("partition").alias(_PLACE[0]), F.col("offset").alias(_PLACE[1]))
+        raw = frame.select(*at, text.alias(_TEXT), read.alias(_READ)).select(*_PLACE, _TEXT, f"{_READ}.*")
+        # A value that is null, or blank, is no object, and Spark calls it neither good nor bad.
+        blank = F.when(F.col(_TEXT).isNull() | (F.trim(_TEXT) == ""), F.coalesce(F.col(_TEXT), F.lit("")))
+        return self._events(raw, queries, F.coalesce(F.col(MALFORMED), blank), (F.col(_PLACE[0]), F.col(_PLACE[1])))
+
+    def _json_schema(self, texts: DataFrame) -> StructType:
+        """The columns of JSON texts with their types, as Spark infers them of files."""
+        java: Any = self.spark.sparkContext._jvm  # noqa: SLF001  Java's
+        frame: Any = texts
+        lines = getattr(frame._jdf, "as")(java.org.apache.spark.sql.Encoders.STRING())  # noqa: SLF001  Java's
+        found = frame.sparkSession._jsparkSession.read().json(lines)  # noqa: SLF001  Java's
+        return StructType.fromJson(json.loads(found.schema().json()))
+
+    def _events(
+        self,
+        raw: DataFrame,
+        queries: Sequence[Query],
+        malformed: Column,
+        place: tuple[Column, Column] | None = None,
+    ) -> Events:
         there = raw.schema
         times = [name for name in dict.fromkeys(query.time for query in queries) if _type_of(there, name) is not None]
         names = [name for name in needed(queries) if name not in _OWN]
         absent = tuple(name for name in names if name not in there.names)
         columns = [_column(name) if name in there.names else F.lit(None).cast("string").alias(name) for name in names]
+        partition, offset = place or (F.lit(0), F.lit(None).cast("bigint"))
         frame = raw.select(
-            F.lit(0).alias(_OWN[0]),
-            F.lit(None).cast("bigint").alias(_OWN[1]),
+            partition.alias(_OWN[0]),
+            offset.alias(_OWN[1]),
             malformed.alias(_OWN[2]),
             *(self._time(there, name).alias(f"keylane_time_{number}") for number, name in enumerate(times)),
             *columns,
@@ -120,12 +150,14 @@ class EventReader:
         reader = self.spark.read.option("mergeSchema", value=not alike).option("basePath", f"file://{base}")
         return reader.parquet(*(address(file) for file in files))
 
-    def _typed(self, names: Sequence[str]) -> Any:
+    def _shape(self, names: Sequence[str]) -> StructType:
         found = [one for one in self.known.fields if one.name in names]
         # Spark reads no lines for the sake of those alone that it cannot read.
         own = found or [StructField(names[0], StringType())]
-        shape = StructType([*own, StructField(MALFORMED, StringType())])
-        return self.spark.read.schema(shape).option("columnNameOfCorruptRecord", MALFORMED)
+        return StructType([*own, StructField(MALFORMED, StringType())])
+
+    def _typed(self, names: Sequence[str]) -> Any:
+        return self.spark.read.schema(self._shape(names)).option("columnNameOfCorruptRecord", MALFORMED)
 
     def _csv(self, files: Sequence[SourceFile], names: Sequence[str]) -> DataFrame:
         """Files whose header lines are alike are read together: Spark gives names to cells by their number."""

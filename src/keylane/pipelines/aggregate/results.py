@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -41,9 +40,11 @@ _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _WIDEST: Final = 38
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRow:
-    """A window of a query and group that is delivered. Times are microseconds."""
+class ResultRow(NamedTuple):
+    """A window of a query and group that is delivered. Times are microseconds; `cells` are its group, then its values.
+
+    A tuple, since there may be a hundred thousand in a batch.
+    """
 
     query: str
     start: int
@@ -51,13 +52,12 @@ class ResultRow:
     sequence: int
     events: int
     partials: int
-    group: list[Any]
-    values: list[Any]
+    cells: list[Any]
 
     @staticmethod
-    def of(text: str) -> ResultRow:
-        """As `Deliver.java` writes it."""
-        return ResultRow(*json.loads(text))
+    def all_of(texts: Sequence[str]) -> list[ResultRow]:
+        """As `Deliver.java` writes them."""
+        return [*map(ResultRow._make, json.loads(f"[{','.join(texts)}]"))]
 
 
 def columns_of(query: Query, types: Sequence[str]) -> dict[str, str]:
@@ -116,19 +116,22 @@ def table_of(rows: Sequence[ResultRow], queries: Mapping[str, Mapping[str, str]]
     for columns in queries.values():
         for name, kind in columns.items():
             types[name] = widened(types[name], kind) if name in types else kind
-    made: dict[str, list[Any]] = {name: [] for name in types}
-    for row in rows:
-        own = queries[row.query]
-        values = dict(zip(own, (*row.group, *row.values), strict=True))
-        for name, kind in types.items():
-            made[name].append(_value(values[name], own[name], kind) if name in own else None)
+    of_query, start, end, sequence, _, _, cells = zip(*rows, strict=True) if rows else ((),) * 7
+    made = {}
+    for name, kind in types.items():
+        at = {query: (list(own).index(name), own[name]) for query, own in queries.items() if name in own}
+        column = [
+            None if (found := at.get(query)) is None else _value(values[found[0]], found[1], kind)
+            for query, values in zip(of_query, cells, strict=True)
+        ]
+        made[name] = pa.array(column, arrow_type(kind))
     return pa.table(
         {
-            "query_id": pa.array([row.query for row in rows], pa.string()),
-            "window_start": pa.array([row.start for row in rows], STAMP),
-            "window_end": pa.array([row.end for row in rows], STAMP),
-            **{name: pa.array(made[name], arrow_type(kind)) for name, kind in types.items()},
-            "sequence": pa.array([row.sequence for row in rows], pa.int64()),
+            "query_id": pa.array(of_query, pa.string()),
+            "window_start": pa.array(start, STAMP),
+            "window_end": pa.array(end, STAMP),
+            **made,
+            "sequence": pa.array(sequence, pa.int64()),
         }
     )
 

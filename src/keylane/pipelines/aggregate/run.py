@@ -6,7 +6,6 @@ ended, whether that was finished, stopped or killed: events of windows that are 
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,9 @@ from keylane.documents.aggregate import AggregateDocument, QueryFigures
 from keylane.errors import SparkError, TargetError, UsageError
 from keylane.pipelines.aggregate.batches import AggregateBatches
 from keylane.pipelines.aggregate.matching import WORK, AggregatePlan, MatchingStage
-from keylane.pipelines.match.follow_state import RunHead, open_state
+from keylane.pipelines.aggregate.sources import FileEvents
+from keylane.pipelines.stateful.block_files import beside
+from keylane.pipelines.stateful.state_folder import RunHead, open_state
 from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import (
@@ -34,12 +35,13 @@ from keylane.systems.journal import no_probe
 from keylane.systems.query_registry import open_queries
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
     from keylane.pipelines.aggregate.options import AggregateOptions
-    from keylane.pipelines.match.follow_state import BatchManifest
+    from keylane.pipelines.stateful.state_folder import BatchManifest
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Endpoint
     from keylane.systems.journal import Probe
@@ -101,7 +103,8 @@ def aggregate(
                 raise UsageError.of(what, got=given.lanes, allowed=str(lanes), hint="another --to and --state")
             use_slots(session, lanes)
             plan = AggregatePlan.of(session, lanes)
-            stage = MatchingStage(session, endpoint, given, plan, held, registry.snapshot, probe)
+            source_events = FileEvents.of(session, endpoint, given, held)
+            stage = MatchingStage(session, source_events, given, plan, held, registry.snapshot, probe)
             body = AggregateBatches(held, folder, stage, last, tell, probe)
             ready()
             how = RunContext(follow=follow, every=given.every, stop_asked=stop_asked, work=WORK)
@@ -113,18 +116,26 @@ def aggregate(
 
 def _run(stage: MatchingStage, body: AggregateBatches, run: RunContext) -> None:
     """Stage 1 beside the others where the source is followed; before them where it is read to its end."""
-    stage.check()
-    stage.opened()
+    stage.files.check()
+
+    def matching(own: RunContext) -> bool:
+        with loading_by(stage.spark, stage.plan.loader):
+            return run_query(stage.source.stream(), stage, stage.state.files, own, stage.source.look)
+
+    def deliver(check: Callable[[], None]) -> None:
+        with loading_by(stage.spark, stage.plan.loader):
+            results = stage.plan.results(stage.files.stream(stage.spark))
+            run_query(results, body, stage.state.checkpoint, run, lambda _: check())
+
     try:
         if run.follow:
-            _beside(stage, body, run)
+            with beside("keylane matching", lambda ended: matching(replace(run, stop_asked=ended))) as check:
+                deliver(check)
             return
-        with loading_by(stage.spark, stage.plan.loader):
-            stopped = run_query(stage.stream(), stage, stage.state.files, run)
-            if not stopped:
-                stage.check_complete()
-                stage.end()
-            run_query(stage.plan.results(stage.blocks()), body, stage.state.checkpoint, run)
+        if not matching(run):
+            stage.source.check_complete()
+            stage.end()
+        deliver(lambda: None)
     except Exception as error:
         failed = translated(error, work=WORK)
         if isinstance(failed, SparkError):
@@ -134,32 +145,6 @@ def _run(stage: MatchingStage, body: AggregateBatches, run: RunContext) -> None:
         raise failed from error
     finally:
         stage.plan.forget(query_id(stage.state.checkpoint))
-
-
-def _beside(stage: MatchingStage, body: AggregateBatches, run: RunContext) -> None:
-    ended, failed = threading.Event(), list[BaseException]()
-    own = replace(run, stop_asked=ended)
-
-    def matching() -> None:
-        try:
-            with loading_by(stage.spark, stage.plan.loader):
-                run_query(stage.stream(), stage, stage.state.files, own, stage.look)
-        except BaseException as error:  # noqa: BLE001  raised by whoever asks
-            failed.append(error)
-
-    def check(_progress: Callable[[], Any]) -> None:
-        if failed:
-            raise failed[0]
-
-    thread = threading.Thread(target=matching, name="keylane matching")
-    thread.start()
-    try:
-        with loading_by(stage.spark, stage.plan.loader):
-            run_query(stage.plan.results(stage.blocks()), body, stage.state.checkpoint, run, check)
-    finally:
-        ended.set()
-        thread.join()
-    check(lambda: None)
 
 
 def _check_places(endpoint: Endpoint, folder: Path, state: Path) -> None:

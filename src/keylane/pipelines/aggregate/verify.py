@@ -11,7 +11,7 @@ from keylane.aggregation.query import RESERVED
 from keylane.documents.aggregate import AggregateVerifyDocument
 from keylane.errors import DataError, TargetError
 from keylane.pipelines.aggregate.run import STATE
-from keylane.pipelines.match.follow_state import read_sealed
+from keylane.pipelines.stateful.state_folder import read_sealed
 from keylane.systems.endpoint import parse_address, path_of
 
 if TYPE_CHECKING:

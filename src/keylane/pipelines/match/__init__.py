@@ -13,10 +13,9 @@
     follow_sources  the two sources as streams of blocks
     follow_plan     its stateful steps, by driver and by lane: one plan, in Java
     follow_batch    one batch of it
-    follow_state    its folder: which batches are in the target
     follow_metrics  its figures
 
-Who is near whom is decided in `keylane.matching`, which knows no Spark.
+Its state folder and files of blocks: `stateful`. Who is near whom is decided in `keylane.matching`, without Spark.
 """
 
 from __future__ import annotations

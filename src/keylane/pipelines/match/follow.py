@@ -3,7 +3,7 @@
     follow_sources   records as blocks; which of them make a batch is in Spark's checkpoint
     follow_plan      what is known of drivers and lanes, and the answers: one plan, in Java
     follow_batch     what is done with the rows of a batch
-    follow_state     which batches are in the target
+    stateful         its folder, and which batches are in the target
 
 A driver's ping and a rider's request meet in event time: a request is answered when the newest ping is `late` seconds
 past it. A match of all that is there, with nothing to wait for: `batch`.
@@ -26,10 +26,10 @@ from keylane.pipelines.match.follow_batch import MatchBatches
 from keylane.pipelines.match.follow_metrics import Figures, empty_counts, totals
 from keylane.pipelines.match.follow_plan import MatchPlan, MatchRules, check_lanes
 from keylane.pipelines.match.follow_sources import Epochs, Sources, same_topics
-from keylane.pipelines.match.follow_state import MatchHead, open_state
 from keylane.pipelines.match.options import MICROS, agreed
 from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.write import Written, check_target
+from keylane.pipelines.stateful.state_folder import RunHead, open_state
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.checkpoint_files import RemoteFolder
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.documents.match import MatchDocument
-    from keylane.pipelines.match.follow_state import BatchManifest, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import MatchSource
+    from keylane.pipelines.stateful.state_folder import BatchManifest, StateFolder
     from keylane.spark.context import Say
     from keylane.systems.endpoint import Address
     from keylane.systems.journal import Probe
@@ -66,6 +66,21 @@ if TYPE_CHECKING:
 STATE: Final = "_state"
 #: Errors of Spark about a checkpoint whose files do not belong together; none names them.
 _OF_CHECKPOINT: Final = re.compile(r"STATE_STORE|STATEFUL_OPERATOR|checkpoint offsets|No usable value for")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchHead(RunHead):
+    """What every run of a match has to agree with."""
+
+    drivers: str
+    riders: str
+    target: str
+    lanes: int
+    radius: float
+    nearest: int | None
+    expire: float | None
+    assign: str | None
+    checkpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +217,7 @@ def _run(sources: Sources, body: MatchBatches, run: RunContext, how: Following) 
             sources.plan.forget(query_id(body.state.checkpoint))
 
 
-def _compared(held: MatchState, elsewhere: Path | RemoteFolder | None, last: BatchManifest) -> MatchState:
+def _compared(held: StateFolder, elsewhere: Path | RemoteFolder | None, last: BatchManifest) -> StateFolder:
     """The state with its checkpoint, which is the one that the last batch was made with, or an error."""
     state = held if elsewhere is None else replace(held, elsewhere=elsewhere)
     if elsewhere is not None and not held.has_begun and any(elsewhere.glob("*")):
@@ -217,7 +232,7 @@ def _compared(held: MatchState, elsewhere: Path | RemoteFolder | None, last: Bat
     return state
 
 
-def _rules_of(last: BatchManifest, held: MatchState, asked: MatchRules) -> MatchRules:
+def _rules_of(last: BatchManifest, held: StateFolder, asked: MatchRules) -> MatchRules:
     """The rules that were asked for; those of the last batch where Spark will give that once more, for its state."""
     if last.batch in {-1, *log_numbers(held.checkpoint / "commits")}:
         return asked

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.follow_metrics import Figures
     from keylane.pipelines.match.follow_plan import MatchRules
     from keylane.pipelines.match.follow_sources import InUse, Sources
-    from keylane.pipelines.match.follow_state import BatchManifest, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.write import Written
+    from keylane.pipelines.stateful.state_folder import BatchManifest, StateFolder
     from keylane.systems.journal import Probe
 
 _WAY_ON: Final = (
@@ -54,7 +54,7 @@ class MatchBatches:
     given: Options
     epochs: list[InUse]
     rules: MatchRules
-    state: MatchState
+    state: StateFolder
     written: Written
     last: BatchManifest
     tell: Callable[[Figures], None]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from keylane.documents.match import LaneLag, MatchLatency, Offers
 from keylane.measure.balance import cv, noise_floor
 from keylane.pipelines.match.document import MatchTotals
-from keylane.pipelines.match.follow_state import BEGINNING
+from keylane.pipelines.stateful.state_folder import BEGINNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

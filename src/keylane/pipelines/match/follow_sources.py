@@ -12,16 +12,11 @@ were cut into batches.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
-import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
@@ -30,10 +25,11 @@ from pyspark.sql import functions as F
 from keylane.contract.parse import parse_contract
 from keylane.errors import DataError
 from keylane.pipelines.match.follow_plan import NUMBERS
-from keylane.pipelines.match.follow_state import BEGINNING, Epoch, read_sealed, write_sealed
 from keylane.pipelines.match.options import MICROS, region_for
 from keylane.pipelines.match.records import as_rows, check_columns
 from keylane.pipelines.match.sources import raw_files, raw_messages
+from keylane.pipelines.stateful.block_files import BlockFiles, beside
+from keylane.pipelines.stateful.state_folder import BEGINNING, Epoch
 from keylane.placement.cell_lanes import CellLanes, cell_lanes
 from keylane.spark.blocks import loading_by
 from keylane.spark.context import RunContext, translated
@@ -41,8 +37,7 @@ from keylane.spark.read_parquet import PLACE, place_of
 from keylane.spark.session import file_name_encoding
 from keylane.spark.streaming import file_names, run_query
 from keylane.spark.topic_blocks import CLOCK, MESSAGE
-from keylane.systems.atomic import force_all
-from keylane.systems.checkpoint import batch_offsets, check_checkpoint, force_batch, query_id, unreadable
+from keylane.systems.checkpoint import batch_offsets, force_batch
 from keylane.systems.endpoint import open_endpoint, path_of
 from keylane.systems.files.follow import handed_over
 from keylane.systems.files.handover import Handover, check_unchanged
@@ -59,9 +54,9 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.geo.coordinates import Region
     from keylane.pipelines.match.follow_plan import MatchPlan
-    from keylane.pipelines.match.follow_state import BatchManifest, MatchState
     from keylane.pipelines.match.options import Options
     from keylane.pipelines.match.sources import MatchSource
+    from keylane.pipelines.stateful.state_folder import BatchManifest, StateFolder
     from keylane.spark.context import Say
     from keylane.spark.read_parquet import SourceFile
     from keylane.systems.journal import Probe
@@ -71,9 +66,6 @@ SIDE: Final = "keylane_side"
 _FILE: Final = ("path", "modified", "length", "url")
 #: What a topic's source gives beside messages: blocks.
 _PACKED: Final = ("keylane_slot", "keylane_block")
-_BLOCKS: Final = "_1 int, _2 binary"
-#: Files of blocks are given these times, in their order: Spark takes the older ones first.
-_FIRST_TIME: Final = 1_000_000_000
 
 
 # Topics as blocks.
@@ -114,7 +106,7 @@ class FileBlocks:
     given: Options
     contract: Contract
     plan: MatchPlan
-    state: MatchState
+    state: StateFolder
     probe: Probe = no_probe
     handed: Mapping[str, Handover] = field(default_factory=dict)
 
@@ -128,32 +120,10 @@ class FileBlocks:
             handed[side.side].begin(SparkLog(self.state.files, number), ())
         return replace(self, handed=handed)
 
-    def check(self) -> None:
-        """Refuse a checkpoint of names that is not that of the newest file of blocks, and blocks that are missing.
-
-        Files would be read twice, or not at all.
-        """
-        known = {batch: self._known(batch) for batch in self._numbers()}
-        newest = max(known, default=-1)
-        found = known.get(newest, {})
-        check_checkpoint(self.state.files, newest, found.get("query", ""), found.get("offsets", ""))
-        log = SparkLog(self.state.checkpoint)
-        log.refresh()
-        # Blocks of a number that was read already would be passed over.
-        read = [Path(path).name for path in log.known]
-        for name in read:
-            if not name.partition(".")[0].isdecimal():
-                raise unreadable(self.state.checkpoint / "sources" / "0", f"{name} is no file of blocks")
-        last = max(read, key=lambda name: int(name.partition(".")[0]), default="-1")
-        if int(last.partition(".")[0]) > newest:
-            raise unreadable(self.state.blocks, f"it is older than the match, which has read {last}")
-        for batch, one in known.items():
-            path = self._blocks(batch)
-            # The newest may not have been put there yet: its batch is given again.
-            if one["made"] and batch < newest and not path.exists() and str(path) not in log.known:
-                raise unreadable(path, "it is missing, and was not read yet")
-            if path.exists() and one["made"] != _digest(path):
-                raise unreadable(path, "it is not what was written: its digest differs")
+    @property
+    def files(self) -> BlockFiles:
+        """Where the blocks are left."""
+        return BlockFiles(self.state)
 
     def stream(self, spark: SparkSession, max_files: int) -> DataFrame:
         """The names of the files of all sides."""
@@ -169,7 +139,7 @@ class FileBlocks:
         """Make the file of a batch, unless it is there."""
         try:
             offsets = batch_offsets(self.state.files, batch)
-            if self._blocks(batch).exists() and self._known(batch)["offsets"] == offsets:
+            if self.files.is_made(batch, offsets):
                 return
             force_batch(self.state.files, batch)
             self._make(frame, batch, offsets)
@@ -178,7 +148,7 @@ class FileBlocks:
 
     def _make(self, frame: DataFrame, batch: int, offsets: str) -> None:
         clock = round(time.time() * MICROS)
-        before = self._known(batch - 1)["taken"] if batch else {}
+        before = self.files.facts(batch - 1)["taken"] if batch else {}
         files = {side: self._files(frame.sparkSession, handover, batch) for side, handover in self.handed.items()}
         taken = {side: before.get(side, 0) + len(found) for side, found in files.items()}
         made = []
@@ -186,39 +156,17 @@ class FileBlocks:
             if files[side.side]:
                 rows = self._rows(frame, side, files[side.side], before.get(side.side, 0), clock)
                 made.append(self.plan.packed(rows, NUMBERS[side.side], topic=False))
-        waiting = self.state.blocks / f".{batch:010d}"
-        shutil.rmtree(waiting, ignore_errors=True)
+        waiting = self.files.waiting(batch)
         if made:
             reduce(DataFrame.unionAll, made).coalesce(1).write.parquet(f"file://{waiting}")
         for found in files.values():
             check_unchanged(found)
         self.probe("read", batch)
-        digest = _digest(next(waiting.glob("part-*.parquet"))) if made else ""
-        known = {
-            "batch": batch,
-            "taken": taken,
-            "made": digest,
-            "query": query_id(self.state.files),
-            "offsets": offsets,
-        }
-        write_sealed(self._counts(batch), known)
+        self.files.note(batch, offsets, self.files.digest(waiting), {"taken": taken})
         self.probe("known", batch)
         if made:
-            self._put(waiting, batch)
+            self.files.put(waiting, batch)
         self.probe("put", batch)
-
-    def _put(self, waiting: Path, batch: int) -> None:
-        """The only file of a folder becomes that of a batch, with its checksum, by which a damaged one is noticed."""
-        (part,) = waiting.glob("part-*.parquet")
-        check = part.with_name(f".{part.name}.crc")
-        force_all([path for path in (part, check) if path.exists()])
-        os.utime(part, (_FIRST_TIME + batch, _FIRST_TIME + batch))
-        final = self._blocks(batch)
-        if check.exists():
-            check.rename(final.with_name(f".{final.name}.crc"))
-        part.rename(final)
-        force_all([final.parent])
-        shutil.rmtree(waiting)
 
     @staticmethod
     def _files(spark: SparkSession, handover: Handover, batch: int) -> list[SourceFile]:
@@ -237,43 +185,6 @@ class FileBlocks:
         rows = as_rows(raw.withColumn(PLACE, numbered), side.columns, region, drivers=side.side == "drivers")
         return rows.select("*", F.lit(0).alias("part"), F.lit(clock).alias("clock"))
 
-    def _blocks(self, batch: int) -> Path:
-        return self.state.blocks / f"{batch:010d}.parquet"
-
-    def _counts(self, batch: int) -> Path:
-        """Files of each side that were taken by the end of a batch, and the offsets of the batch."""
-        return self.state.blocks / f"{batch:010d}.json"
-
-    def _numbers(self) -> list[int]:
-        return sorted(int(path.stem) for path in self.state.blocks.glob("[0-9]*.json"))
-
-    def _known(self, batch: int) -> dict[str, Any]:
-        path = self._counts(batch)
-        found = read_sealed(path)
-        if "made" not in found or found.get("batch") != batch:
-            raise unreadable(path, f"it is that of batch {found.get('batch')}, or another file")
-        return found
-
-    def blocks(self, spark: SparkSession) -> DataFrame:
-        """The blocks as a stream: a batch has the records of one batch of files."""
-        options = {"maxFilesPerTrigger": "1", "pathGlobFilter": "[0-9]*.parquet", "maxFileAge": f"{2**63 - 1}ms"}
-        return spark.readStream.schema(_BLOCKS).options(**options).parquet(f"file://{self.state.blocks}")
-
-    def forget(self, batch: int) -> None:
-        """Remove what the batches before this one have taken: Spark has committed them, and gives them no more."""
-        taken = [Path(file.path) for file in SparkLog(self.state.checkpoint).of_batch(batch - 1)] if batch else []
-        kept = self._numbers()[-2:]
-        for path in taken:
-            if int(path.stem) not in kept:
-                path.unlink(missing_ok=True)
-                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-                self._counts(int(path.stem)).unlink(missing_ok=True)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
-
 
 # Both sources.
 
@@ -287,13 +198,13 @@ class Sources:
     given: Options
     contract: Contract
     plan: MatchPlan
-    state: MatchState
+    state: StateFolder
     probe: Probe = no_probe
 
     def blocks(self) -> list[DataFrame]:
         """The streams of blocks."""
         files = self._files()
-        found = [files.blocks(self.spark)] if files is not None else []
+        found = [files.files.stream(self.spark)] if files is not None else []
         return [*found, *(self._topic(side) for side in self.sides if side.messages)]
 
     def _topic(self, side: MatchSource) -> DataFrame:
@@ -311,7 +222,7 @@ class Sources:
         """Remove what the batches before this one have taken."""
         files = self._files()
         if files is not None:
-            files.forget(batch)
+            files.files.forget(batch)
 
     @contextmanager
     def files_followed(self, max_files: int, run: RunContext) -> Iterator[Callable[[], None]]:
@@ -323,46 +234,30 @@ class Sources:
         if body is None:
             yield lambda: None
             return
-        body.check()
+        body.files.check()
         body = body.opened(self.spark)
-        ended, failed = threading.Event(), list[BaseException]()
-        own = replace(run, stop_asked=ended if run.follow else run.stop_asked)
 
         def look(progress: Callable[[], Any]) -> None:
             for handover in body.handed.values():
                 handover.look(progress)
 
-        def named() -> None:
-            try:
-                with loading_by(self.spark, self.plan.loader):
-                    stopped = run_query(body.stream(self.spark, max_files), body, self.state.files, own, look)
-                for handover in body.handed.values() if not (stopped or run.follow) else ():
-                    handover.check_complete()
-            except BaseException as error:  # noqa: BLE001  raised by whoever asks
-                failed.append(error)
-
-        def check() -> None:
-            if failed:
-                raise failed[0]
+        def named(own: RunContext) -> None:
+            with loading_by(self.spark, self.plan.loader):
+                stopped = run_query(body.stream(self.spark, max_files), body, self.state.files, own, look)
+            for handover in body.handed.values() if not (stopped or run.follow) else ():
+                handover.check_complete()
 
         if not run.follow:
-            named()
-            check()
-            yield check
+            named(run)
+            yield lambda: None
             return
-        thread = threading.Thread(target=named, name="keylane files")
-        thread.start()
-        try:
+        with beside("keylane files", lambda ended: named(replace(run, stop_asked=ended))) as check:
             yield check
-        finally:
-            ended.set()
-            thread.join()
-        check()
 
 
 @contextmanager
 def same_topics(
-    sides: tuple[MatchSource, MatchSource], given: Options, state: MatchState, say: Say
+    sides: tuple[MatchSource, MatchSource], given: Options, state: StateFolder, say: Say
 ) -> Iterator[Callable[[], None]]:
     """A check that topics are those that the match began with, with as many partitions.
 
@@ -383,7 +278,7 @@ def same_topics(
         yield check
 
 
-def _same_topic(cluster: KafkaCluster, side: MatchSource, state: MatchState, say: Say) -> Callable[[], None]:
+def _same_topic(cluster: KafkaCluster, side: MatchSource, state: StateFolder, say: Say) -> Callable[[], None]:
     name = side.address.name
     began, many = cluster.topics_now([name]).get(name, ("", 0))
     known = state.settled(f"id of {side.side}", lambda: began)

@@ -14,7 +14,7 @@ from keylane.errors import CountError
 from keylane.pipelines.match.follow_batch import _check_counts
 from keylane.pipelines.match.follow_metrics import BatchCounts, added
 from keylane.pipelines.match.follow_sources import InUse, after_batch
-from keylane.pipelines.match.follow_state import BEGINNING, Epoch
+from keylane.pipelines.stateful.state_folder import BEGINNING, Epoch
 
 
 def homes(**more: Any) -> str:

@@ -98,9 +98,8 @@ public final class Deliver extends BlockStep implements Comparator {
             out.append(at == 0 ? "" : ",");
             Values.json(out, window.group[at]);
         }
-        out.append("],[");
         for (int at = 0; at < window.aggregates.length; at++) {
-            out.append(at == 0 ? "" : ",");
+            out.append(at == 0 && window.group.length == 0 ? "" : ",");
             window.aggregates[at].json(out);
         }
         return out.append("]]").toString();

@@ -1,12 +1,12 @@
-"""The folder of a running match: what may not change between two runs, and which batches are in the target.
+"""The state folder of a pipeline: what may not change between two runs, and which batches are in the target.
 
-    STATE/match.json            the metadata: lanes, slots, sources, what may not change between two runs
+    STATE/WORK.json             the metadata: lanes, slots, sources, what may not change between two runs
     STATE/batches/B.json        the manifest of batch B: its offsets, counts, contracts in use, what it adds
     STATE/staging/B-TOKEN/      what batch B adds to the target, until it is committed
     STATE/checkpoint/           Spark's own, unless it is elsewhere: which records are in which batch, what is known
     STATE/files/                of files as sources: the checkpoint that names them as they appear
     STATE/blocks/               of files as sources: their records as blocks, until a batch has taken them
-    STATE/lock                  one match at a time
+    STATE/lock                  one run at a time
 
 Every attempt at a batch has a token of its own, and stages its own files. The manifest commits a batch in one step,
 and names the token; a batch whose manifest exists is only moved. Spark may give such a batch again: its plan is
@@ -54,21 +54,6 @@ class RunHead:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchHead(RunHead):
-    """What every run of a match has to agree with."""
-
-    drivers: str
-    riders: str
-    target: str
-    lanes: int
-    radius: float
-    nearest: int | None
-    expire: float | None
-    assign: str | None
-    checkpoint: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Epoch:
     """A contract in use: its text, and the ts of the newest ping that was placed by it while it was the last one."""
 
@@ -81,7 +66,7 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class BatchManifest:
-    """Where a match stands after a batch. `token` names its files; counts are of all batches together."""
+    """Where a pipeline stands after a batch. `token` names its files; counts are of all batches together."""
 
     batch: int = -1
     token: str = ""
@@ -124,7 +109,7 @@ def _check_slots(found: Mapping[str, int], expected: Mapping[str, int], batch: i
             f"the state in Spark's checkpoint is damaged: batch {batch} found slots that are not of the batch before",
             got=", ".join(f"{name}: batch {before}" for name, before in sorted(other.items())),
             allowed=", ".join(f"{name}: batch {expected.get(name, -1)}" for name in sorted(other)),
-            hint="restore the newest checkpoint, or start a new match with another --to and --state",
+            hint="restore the newest checkpoint, or start anew with another --to and --state",
         )
 
 
@@ -134,12 +119,12 @@ def name_of(batch: BatchManifest) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class MatchState:
+class StateFolder:
     """A state folder whose lock is held."""
 
     path: Path
     lock: Lock
-    #: Spark's checkpoint of the match, where that is not in this folder.
+    #: Spark's checkpoint of the steps, where that is not in this folder.
     elsewhere: Path | RemoteFolder | None = None
     #: What errors call it, and the file of its metadata: a match, or another pipeline with state of this form.
     work: str = "match"
@@ -150,7 +135,7 @@ class MatchState:
         return "slots" in read_sealed(self.path / f"{self.work}.json")
 
     def settled(self, name: str, new: Callable[[], Any]) -> Any:
-        """What was decided when the match first ran, as how many slots its state has; `new` where that is now."""
+        """What was decided when the pipeline first ran, as how many slots its state has; `new` where that is now."""
         known = self.path / f"{self.work}.json"
         found = read_sealed(known)
         if name not in found:
@@ -171,7 +156,7 @@ class MatchState:
 
     @property
     def checkpoint(self) -> Path | RemoteFolder:
-        """Spark's checkpoint of the match."""
+        """Spark's checkpoint of the steps."""
         return self.elsewhere or self.path / "checkpoint"
 
     @property
@@ -262,8 +247,8 @@ class MatchState:
 
 
 @contextmanager
-def open_state(path: Path, head: RunHead, work: str = "match") -> Iterator[MatchState]:
-    """The state of this match, created when it does not exist: locked, and with the same head; or of other work."""
+def open_state(path: Path, head: RunHead, work: str = "match") -> Iterator[StateFolder]:
+    """The state of this work, created when it does not exist: locked, and with the same head."""
     for folder in ("batches", "staging", "blocks"):
         (path / folder).mkdir(parents=True, exist_ok=True)
     with locked(path / "lock") as lock:
@@ -283,7 +268,7 @@ def open_state(path: Path, head: RunHead, work: str = "match") -> Iterator[Match
             got = "; ".join(f"{name}: {found.get(name)!r}, now {asdict(head)[name]!r}" for name in other)
             hint = f"continue with the same options, or start a new {work} with another --to and --state"
             raise TargetError.of(f"{path} is the state of another {work}", got=got, hint=hint)
-        yield MatchState(path, lock, work=work)
+        yield StateFolder(path, lock, work=work)
 
 
 _SEAL: Final = "seal"
@@ -319,4 +304,6 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 
 def _damaged(path: Path, how: str) -> TargetError:
-    return TargetError.of(f"the state is damaged: {path}", got=how, hint="restore it, or start a new match")
+    return TargetError.of(
+        f"the state is damaged: {path}", got=how, hint="restore it, or start anew with another --to and --state"
+    )

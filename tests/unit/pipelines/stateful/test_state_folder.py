@@ -1,4 +1,4 @@
-"""The state of a running match: a batch is committed in one step, is moved once, and leaves no other attempt."""
+"""The state folder of a pipeline: a batch is committed in one step, is moved once, and leaves no other attempt."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.errors import TargetError
-from keylane.pipelines.match.follow_state import (
+from keylane.pipelines.match.follow import MatchHead
+from keylane.pipelines.stateful.state_folder import (
     BatchManifest,
     Epoch,
-    MatchHead,
     name_of,
     open_state,
 )
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from keylane.pipelines.match.follow_state import MatchState
+    from keylane.pipelines.stateful.state_folder import StateFolder
 
 HEAD = MatchHead("d", "r", "t", 4, 1000.0, None, None, None)
 
 
-def staged(state: MatchState, batch: int) -> BatchManifest:
+def staged(state: StateFolder, batch: int) -> BatchManifest:
     """A batch with a folder for the target."""
     token, staging = state.begin(batch)
     done = BatchManifest(batch, token, "q", "o", (Epoch("e", 1, "f", "{}", 3),), moved=(f"matches/batch={batch}",))

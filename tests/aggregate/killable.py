@@ -27,16 +27,18 @@ def probe(point, batch):
     if point == asked.get("point") and batch >= asked.get("batch", 0):
         os.killpg(0, signal.SIGKILL)
 
-given = AggregateOptions(lanes=2, max_files=1, master="local[2]", conf=quick_conf())
+given = AggregateOptions(lanes=2, max_files=1, master="local[2]", conf=quick_conf(), state=asked.get("state"))
 aggregate(asked["source"], asked["target"], asked["registry"], given, probe=probe)
 """
 #: The steps of a batch of stage 1, then those of a batch of the other stages.
 POINTS = ["bordered", "matched", "known", "put", "begun", "answered", "staged", "forced", "committed", "renamed"]
 
 
-def run_and_die(source: Path, target: Path, registry: str, point: str, batch: int) -> list[list[Any]]:
+def run_and_die(
+    source: Path | str, target: Path | str, registry: str, point: str, batch: int, **more: Any
+) -> list[list[Any]]:
     """Run an aggregation that is to be killed at a point; the steps it took."""
-    given = {"source": str(source), "target": str(target), "registry": registry, "point": point, "batch": batch}
+    given = {"source": str(source), "target": str(target), "registry": registry, "point": point, "batch": batch, **more}
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, json.dumps(given)],
         stdout=subprocess.PIPE,

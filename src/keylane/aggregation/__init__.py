@@ -2,6 +2,7 @@
 
     expressions   a filter or an argument in Spark SQL's syntax, parsed and compared with what is allowed
     query         a query, checked: filter, group, aggregates, window, lateness
+    registry      which queries there are, and what a change of them changes
     order         whether results are in order, none missing, none twice
     lanes         the lane of a window under each way of dividing the work, and what load that gives
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.aggregate_queries import queries
-from keylane.cli.options import csv_options, grouped, settings_from, spark_options
+from keylane.cli.options import (
+    client_options,
+    grouped,
+    properties_from,
+    settings_from,
+    spark_options,
+    streaming_from,
+    streaming_options,
+    time_unit_option,
+)
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.terminal import note
 from keylane.numbers import agree, count, duration, plural, share, times
@@ -25,9 +34,21 @@ if TYPE_CHECKING:
 SHOWN: Final = 40
 COLUMNS: Final = ("query_id", "events", "windows", "dropped", "corrected", "errors", "error")
 _options: Final = grouped(
-    click.option("--from", "source", metavar="SRC", help="Events: a file or folder of Parquet, JSON lines or CSV."),
-    click.option("--to", "target", metavar="DST", help="A new folder, or the one of an aggregation that goes on."),
-    click.option("--queries", "registry", metavar="REGISTRY", help="The registry of queries, one SQLite file."),
+    click.option(
+        "--from",
+        "source",
+        metavar="SRC",
+        help="Events: a file, a folder, kafka://host:port/topic or kinesis://region/stream.",
+    ),
+    click.option(
+        "--to", "target", metavar="DST", help="A folder, a topic or a stream; that of an aggregation goes on."
+    ),
+    click.option(
+        "--queries",
+        "registry",
+        metavar="REGISTRY",
+        help="The registry of queries: a SQLite file, or a compacted topic.",
+    ),
     click.option("--follow", "-F", is_flag=True, help="Follow the source until stopped; otherwise end with it."),
     click.option(
         "--by",
@@ -38,14 +59,7 @@ _options: Final = grouped(
     ),
     click.option("--lanes", "-n", type=click.IntRange(min=1), help="Lanes of the state; default: one per core."),
     click.option("--no-partial", is_flag=True, help="Send each matched event on its own, for comparison."),
-    click.option(
-        "--time-unit",
-        "unit",
-        type=click.Choice(["s", "ms", "us"]),
-        default="ms",
-        show_default=True,
-        help="Unit of times that are numbers.",
-    ),
+    time_unit_option,
     click.option(
         "--ahead",
         type=float,
@@ -54,11 +68,16 @@ _options: Final = grouped(
         metavar="SECONDS",
         help="Events further in the future are dead letters.",
     ),
-    click.option("--state", type=click.Path(), help="Where the state is kept; default: DST/_state."),
+    click.option(
+        "--state",
+        type=click.Path(),
+        help="Where the state is kept; default: DST/_state; needed where DST is no folder.",
+    ),
     click.option("--every", default="1 second", show_default=True, metavar="TIME", help="How often --follow polls."),
     click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in a batch."),
+    click.option("--create", is_flag=True, help="Create missing topics or streams of DST."),
     spark_options,
-    csv_options,
+    streaming_options,
 )
 
 
@@ -125,8 +144,9 @@ def aggregate(
 
 def _given(options: dict[str, Any]) -> AggregateOptions:
     from keylane.pipelines.aggregate.options import AggregateOptions
-    from keylane.systems.endpoint import StreamOptions
 
+    max_files = options["max_files"]
+    stream = streaming_from(options)
     return AggregateOptions(
         unit=options["unit"],
         ahead=options["ahead"],
@@ -135,10 +155,10 @@ def _given(options: dict[str, Any]) -> AggregateOptions:
         partial=not options["no_partial"],
         state=options["state"],
         every=options["every"],
-        max_files=options["max_files"],
+        max_files=max_files,
         master=options["master"],
         conf=settings_from(options["settings"]),
-        stream=StreamOptions(kind=options["kind"], csv_null=tuple(options["csv_null"]), delimiter=options["delimiter"]),
+        stream=stream,
     )
 
 
@@ -176,15 +196,18 @@ def _lines(document: AggregateDocument) -> Iterator[str]:
 @aggregate.command(short_help="Whether results are in order, none missing, none twice.")
 @click.argument("target", metavar="DST")
 @click.option("--state", type=click.Path(), help="The state of the aggregation; default: DST/_state.")
+@client_options
 @output_option
-def verify(target: str, state: str | None, output: str) -> tuple[Result, str]:
+def verify(target: str, state: str | None, output: str, **options: Any) -> tuple[Result, str]:
     """Check the results of an aggregation: windows of a query in order, none missing, none twice.
 
+    DST is a folder, a topic or a stream. Of a topic committed records are read.
     Exit codes: 0 all right, 1 something is wrong.
     """
     from keylane.pipelines.aggregate.verify import verify_results
+    from keylane.systems.endpoint import StreamOptions
 
-    document = verify_results(target, state)
+    document = verify_results(target, state, StreamOptions(properties_from(options)))
     answer = f"{count(document.results)} results of {plural(document.queries, 'query')}: "
     found = {"missing": document.missing, "twice": document.twice, "out of order": document.out_of_order}
     wrong = [

@@ -8,19 +8,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from keylane.cli.options import client_options, grouped, properties_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.errors import UsageError
 from keylane.numbers import agree, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
-    from keylane.systems.query_registry import QueryRegistry
+    from keylane.aggregation.registry import QueryRegistry
 
 COLUMNS: Final = ("query_id", "status", "version", "filter", "window", "aggregates")
 _MOST_BYTES: Final = 64 << 20
-_registry: Final = click.option(
-    "--queries", "registry", required=True, metavar="REGISTRY", help="The registry, one SQLite file; `add` makes it."
+_registry: Final = grouped(
+    click.option(
+        "--queries",
+        "registry",
+        required=True,
+        metavar="REGISTRY",
+        help="The registry: a SQLite file, or kafka://host:port/topic; `add` makes it.",
+    ),
+    client_options,
 )
 
 
@@ -37,10 +46,10 @@ def queries() -> None:
 
 
 @queries.command(short_help="Register one query or a list of them, from JSON or YAML.")
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.argument("path", type=click.Path(path_type=Path), metavar="FILE")
 @_registry
 @output_option
-def add(file: Path, registry: str, output: str) -> tuple[Result, str]:
+def add(path: Path, registry: str, output: str, **options: Any) -> tuple[Result, str]:
     """Register the queries of a file: all of them, or, where one is not allowed, none.
 
     \b
@@ -51,10 +60,9 @@ def add(file: Path, registry: str, output: str) -> tuple[Result, str]:
     Exit codes: 0 done, 2 a query is not allowed.
     """
     from keylane.aggregation.query import queries_of
-    from keylane.systems.query_registry import open_queries
 
-    given = queries_of(_read(file))
-    with open_queries(registry, create=True) as found:
+    given = queries_of(_read(path))
+    with _opened(registry, options, create=True) as found:
         _, new = found.add(given)
         known = len(given) - len(new)
         same = f"; {known} {agree(known, 'was', 'were')} registered already" if known else ""
@@ -66,48 +74,52 @@ def add(file: Path, registry: str, output: str) -> tuple[Result, str]:
 @_registry
 @click.option("--all", "every", is_flag=True, help="Removed ones too.")
 @output_option
-def list_(registry: str, every: bool, output: str) -> tuple[Result, str]:
+def list_(registry: str, every: bool, output: str, **options: Any) -> tuple[Result, str]:
     """Print the queries of a registry."""
-    from keylane.systems.query_registry import open_queries
-
-    with open_queries(registry) as found:
+    with _opened(registry, options) as found:
         return _shown(registry, found, [], "", every=every), output
 
 
-def _change(what: str, ids: Sequence[str], registry: str) -> Result:
+#: The commands that change queries by their ids: what each is for, and what it prints.
+_CHANGES: Final = {
+    "pause": (
+        "Match no more events, for now.",
+        "Pause queries: no more events match them. Windows that are open are delivered when they are due.",
+        "paused",
+    ),
+    "resume": ("Match events again.", "Let paused queries match events again.", "resumed"),
+    "remove": (
+        "Match no more events, for good.",
+        "Remove queries. Windows that are open are delivered when they are due; the ids stay taken.",
+        "removed",
+    ),
+}
+
+
+def _changing(what: str) -> click.Command:
+    short, text, word = _CHANGES[what]
+
+    @click.command(what, short_help=short, help=text)
+    @click.argument("ids", nargs=-1, required=True, metavar="ID...")
+    @_registry
+    @output_option
+    def change(ids: tuple[str, ...], registry: str, output: str, **options: Any) -> tuple[Result, str]:
+        with _opened(registry, options) as found:
+            _, changed = found.change(ids, what)
+            return _shown(registry, found, changed, f"{plural(len(changed), 'query')} {word}"), output
+
+    return change
+
+
+for _what in _CHANGES:
+    queries.add_command(_changing(_what))
+
+
+def _opened(registry: str, options: dict[str, Any], *, create: bool = False) -> AbstractContextManager[QueryRegistry]:
+    from keylane.systems.endpoint import StreamOptions
     from keylane.systems.query_registry import open_queries
 
-    with open_queries(registry) as found:
-        _, changed = found.change(ids, what)
-        word = {"pause": "paused", "resume": "resumed", "remove": "removed"}[what]
-        return _shown(registry, found, changed, f"{plural(len(changed), 'query')} {word}")
-
-
-@queries.command(short_help="Match no more events, for now.")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@_registry
-@output_option
-def pause(ids: tuple[str, ...], registry: str, output: str) -> tuple[Result, str]:
-    """Pause queries: no more events match them. Windows that are open are delivered when they are due."""
-    return _change("pause", ids, registry), output
-
-
-@queries.command(short_help="Match events again.")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@_registry
-@output_option
-def resume(ids: tuple[str, ...], registry: str, output: str) -> tuple[Result, str]:
-    """Let paused queries match events again."""
-    return _change("resume", ids, registry), output
-
-
-@queries.command(short_help="Match no more events, for good.")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@_registry
-@output_option
-def remove(ids: tuple[str, ...], registry: str, output: str) -> tuple[Result, str]:
-    """Remove queries. Windows that are open are delivered when they are due; the ids stay taken."""
-    return _change("remove", ids, registry), output
+    return open_queries(registry, StreamOptions(properties_from(options)), create=create)
 
 
 def _shown(registry: str, found: QueryRegistry, changed: Sequence[str], answer: str, *, every: bool = False) -> Result:

@@ -209,6 +209,30 @@ _connector: Final = grouped(
     click.option("--spark-jars", "jars", type=click.Path(), help="A folder with Spark's Kafka connector."),
     click.option("--spark-packages", "packages", help="The connector by its coordinates, for Spark to fetch."),
 )
+#: Where a new run begins to read a topic, and how much of it is in a batch.
+batch_options: Final = grouped(
+    click.option(
+        "--start", default="earliest", show_default=True, help="earliest, latest, a time, or offsets as JSON."
+    ),
+    click.option(
+        "--max-records",
+        type=click.IntRange(min=1),
+        default=1_000_000,
+        show_default=True,
+        help="Records of a topic in one batch.",
+    ),
+)
+#: The unit of times that are numbers.
+time_unit_option: Final = click.option(
+    "--time-unit",
+    "unit",
+    type=click.Choice(["s", "ms", "us"]),
+    default="ms",
+    show_default=True,
+    help="Unit of integer timestamps: s, ms or us.",
+)
+#: How an aggregation reads and writes topics.
+streaming_options: Final = grouped(client_options, batch_options, csv_options, _connector)
 #: How a route reads and writes topics.
 kafka_options: Final = grouped(
     client_options,
@@ -229,16 +253,7 @@ kafka_options: Final = grouped(
         show_default=True,
         help="Into Kafka: with transactions, or without.",
     ),
-    click.option(
-        "--start", default="earliest", show_default=True, help="earliest, latest, a time, or offsets as JSON."
-    ),
-    click.option(
-        "--max-records",
-        type=click.IntRange(min=1),
-        default=1_000_000,
-        show_default=True,
-        help="Records of a topic in one batch.",
-    ),
+    batch_options,
     click.option(
         "--writers",
         type=click.IntRange(1, 1000),
@@ -301,6 +316,12 @@ def reading_from(arguments: Arguments) -> StreamOptions:
 def profiling_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read on Spark out of a command's; the rest stays."""
     return _stream_options(arguments, *_READING, *_CONNECTING)
+
+
+def streaming_from(arguments: Arguments) -> StreamOptions:
+    """Take the options that say how an aggregation reads and writes streams out of a command's; the rest stays."""
+    names = ("kind", "csv_null", "delimiter", "start", "max_records", "max_files", "create", *_CONNECTING)
+    return _stream_options(arguments, *names)
 
 
 def routing_from(arguments: Arguments) -> StreamOptions:

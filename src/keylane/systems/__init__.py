@@ -2,6 +2,7 @@
 
     endpoint    address -> endpoint: the interface of every system, and the registry by address scheme
     flow        what passes between the source and the target of a route
+    delivery    what a pipeline with state delivers into streams, batch by batch
     identity    whether a stream is still the one that a route began with
     streams     a stream as `verify` reads it, part by part
     read_range  which part of a topic is read: by time, by partition, so many records
@@ -22,7 +23,7 @@
     leases      who holds which instance id: in one SQLite file, or in ZooKeeper
     sqlite_transaction  one transaction of a SQLite file that several processes write
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
-    query_registry  standing queries and which of them run, in one SQLite file
+    query_registry  standing queries and which of them run, in one SQLite file or a topic
     atomic      atomic writes, locks, and which process a pid is
     broker      a real Kafka on this machine, for development and tests
     jars        pinned Java archives, and how they are fetched

@@ -22,12 +22,13 @@ from urllib.parse import unquote
 from keylane.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from keylane.aggregation.registry import QueryRegistry
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
     from keylane.contract.names import Encoding
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
     from keylane.spark.scan import Scan
+    from keylane.systems.delivery import BatchDelivery, DeliveredMessage
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.migration_journal import MigrationJournal
@@ -451,6 +453,22 @@ class Endpoint:
     def create_stream(self, name: str, lanes: int) -> None:
         """Make a stream beside this one; one that is there is left as it is."""
         self._lacks("be created")
+
+    def query_registry(self, *, create: bool) -> AbstractContextManager[QueryRegistry]:
+        """The stream as a registry of standing queries; `create` makes one where there is none."""
+        self._lacks("hold a registry of queries")
+
+    def follow_messages(self, spark: SparkSession, known: str) -> Followed:
+        """Of messages: the stream as a source of batches, without the fields of a contract, while it has this id."""
+        self._lacks("be followed as messages")
+
+    def deliveries(self, name: str, streams: Sequence[str]) -> AbstractContextManager[BatchDelivery]:
+        """Where the batches of a pipeline of this name go: this stream, and others beside it."""
+        self._lacks("take the results of a pipeline")
+
+    def delivered(self) -> Iterator[DeliveredMessage]:
+        """The messages that are in the stream now, those of a key in their order."""
+        self._lacks("be read back")
 
     def commands_for(self, lanes: Mapping[str, int]) -> dict[str, str]:
         """The system's own commands for what only people can do with streams that are to have so many lanes."""

@@ -1,9 +1,7 @@
-"""The registry of standing queries: which there are, and which of them run; in one SQLite file.
+"""The registry of standing queries: which there are, and which of them run; in one SQLite file, or in a topic.
 
-Every change is one transaction, and gives the registry its next version. A running pipeline reads a snapshot at the
-border of each batch and writes it down with the batch, so that a batch that is made again has the same queries
-(`pipelines.aggregate.batches`). An id means one query for ever: a removed one keeps its id, so that the windows of two
-queries never share a place in the results.
+The rules of a change are those of `aggregation.registry`; a topic is opened by its endpoint (`kafka.query_topic`). The
+file has two tables:
 
     queries    id, definition (JSON), status (active, paused, removed), version that changed it last
     registry   version
@@ -16,22 +14,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from keylane.aggregation.query import query_of
-from keylane.errors import TargetError, UnknownNameError, UsageError, did_you_mean
-from keylane.systems.endpoint import parse_address, path_of
+from keylane.aggregation.registry import Registered, added, changed, snapshot_of
+from keylane.errors import TargetError, UsageError
+from keylane.systems.endpoint import open_endpoint, parse_address, path_of
 from keylane.systems.sqlite_transaction import transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from keylane.aggregation.query import Query
+    from keylane.aggregation.registry import QueryRegistry, RegistrySnapshot, Status
+    from keylane.systems.endpoint import StreamOptions
 
-Status: TypeAlias = Literal["active", "paused", "removed"]
 #: "klqr": how SQLite's file says whose it is.
 APPLICATION: Final = 0x6B6C7172
 VERSION: Final = 1
@@ -45,106 +44,68 @@ _TABLES: Final = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
-_WORDS: Final[dict[str, Status]] = {"pause": "paused", "resume": "active", "remove": "removed"}
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """A query of a registry, as it was given."""
+class SqliteQueries:
+    """A registry in a SQLite file: every change is one transaction."""
 
-    id: str
-    definition: dict[str, Any]
-    status: Status
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrySnapshot:
-    """A registry at one moment: its version, and the definitions of the queries that run."""
-
-    version: int
-    active: tuple[dict[str, Any], ...]
-
-
-class QueryRegistry:
-    """An open registry. `open_queries` opens one."""
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._sql = connection
 
     def add(self, queries: Sequence[Query]) -> tuple[int, list[str]]:
-        """Register all or none: the version, and the ids that are new. A query that is there already stays as it is.
-
-        One that was paused or removed, and is given again as it was, runs again.
-        """
-        new = []
-        with transaction(self._sql):
-            version = self._version() + 1
-            for query in queries:
-                known = self._sql.execute("SELECT definition, status FROM queries WHERE id = ?", (query.id,)).fetchone()
-                if known is not None and json.loads(known[0]) != query.as_json():
-                    raise UsageError.of(
-                        f"another query has the id {query.id}; nothing was registered",
-                        got=query.definition,
-                        allowed=known[0],
-                        hint="choose a new id: an id means one query for ever, removed ones too",
-                    )
-                if known is None or known[1] != "active":
-                    new.append(query.id)
-                    row = (query.id, query.definition, "active", version)
-                    self._sql.execute("INSERT OR REPLACE INTO queries VALUES (?, ?, ?, ?)", row)
-            if new:
-                self._sql.execute("UPDATE registry SET version = ?", (version,))
-            return self._version(), new
+        """All or none."""
+        return self._write(lambda known, version: added(known, queries, version))
 
     def change(self, ids: Sequence[str], what: str) -> tuple[int, list[str]]:
-        """Pause, resume or remove queries, all or none: the version, and the ids that changed."""
-        changed = []
+        """All or none."""
+        return self._write(lambda known, version: changed(known, ids, what, version))
+
+    def _write(self, rule: Callable[[dict[str, Registered], int], list[Registered]]) -> tuple[int, list[str]]:
         with transaction(self._sql):
-            version = self._version() + 1
-            for one in ids:
-                known = self._sql.execute("SELECT status FROM queries WHERE id = ?", (one,)).fetchone()
-                if known is None or known[0] == "removed":
-                    names = [row[0] for row in self._sql.execute("SELECT id FROM queries")]
-                    hint = did_you_mean(one, names) or "keylane aggregate queries list"
-                    what_is = "no such query in the registry; nothing was changed"
-                    raise UnknownNameError.of(what_is, got=one, hint=hint)
-                if known[0] != _WORDS[what]:
-                    changed.append(one)
-                    row = (_WORDS[what], version, one)
-                    self._sql.execute("UPDATE queries SET status = ?, version = ? WHERE id = ?", row)
-            if changed:
+            version = self.version() + 1
+            new = rule({one.id: one for one in self.all()}, version)
+            for one in new:
+                definition = json.dumps(one.definition, ensure_ascii=False)
+                row = (one.id, definition, one.status, one.version)
+                self._sql.execute("INSERT OR REPLACE INTO queries VALUES (?, ?, ?, ?)", row)
+            if new:
                 self._sql.execute("UPDATE registry SET version = ?", (version,))
-            return self._version(), changed
+            return self.version(), [one.id for one in new]
 
     def all(self) -> list[Registered]:
-        """Every query, by id; removed ones too."""
+        """By id."""
         rows = self._sql.execute("SELECT id, definition, status, version FROM queries ORDER BY id").fetchall()
         return [Registered(row[0], json.loads(row[1]), cast("Status", row[2]), row[3]) for row in rows]
 
     def snapshot(self) -> RegistrySnapshot:
-        """The registry as it is now; its version and its queries are of one moment."""
+        """In one transaction."""
         self._sql.execute("BEGIN")
         try:
-            version = self._version()
-            rows = self._sql.execute("SELECT definition FROM queries WHERE status = 'active' ORDER BY id").fetchall()
+            return snapshot_of({one.id: one for one in self.all()}, self.version())
         finally:
             self._sql.execute("COMMIT")
-        return RegistrySnapshot(version, tuple(json.loads(row[0]) for row in rows))
 
     def version(self) -> int:
-        """The number of changes so far."""
-        return self._version()
-
-    def _version(self) -> int:
+        """As the file has it."""
         return int(self._sql.execute("SELECT version FROM registry").fetchone()[0])
 
 
 @contextmanager
-def open_queries(address: str, *, create: bool = False) -> Iterator[QueryRegistry]:
-    """The registry at a path; `create` makes one where there is nothing."""
-    path = path_of(parse_address(address), "the registry of queries")
+def open_queries(
+    address: str, options: StreamOptions | None = None, *, create: bool = False
+) -> Iterator[QueryRegistry]:
+    """The registry at an address: a path, or a compacted topic; `create` makes one where there is nothing."""
+    found = parse_address(address)
+    if found.is_path:
+        with _open_file(path_of(found, "the registry of queries"), create=create) as file:
+            yield file
+        return
+    with open_endpoint(found, options).query_registry(create=create) as stream:
+        yield stream
+
+
+@contextmanager
+def _open_file(path: Path, *, create: bool) -> Iterator[SqliteQueries]:
     if not path.is_file() and not create:
         raise UsageError.of("there is no registry of queries", got=str(path), hint="keylane aggregate queries add")
     if path.is_dir():
@@ -157,7 +118,7 @@ def open_queries(address: str, *, create: bool = False) -> Iterator[QueryRegistr
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         with closing(connection):
             _prepare(path, connection, create=create)
-            yield QueryRegistry(path, connection)
+            yield SqliteQueries(connection)
     except sqlite3.Error as error:
         hint = "another writer holds it: try again" if "locked" in str(error) else "restore it from a copy"
         raise TargetError.of(f"the registry of queries cannot be used: {error}", got=str(path), hint=hint) from error

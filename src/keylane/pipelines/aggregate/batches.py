@@ -12,30 +12,29 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from keylane.errors import TargetError
 from keylane.pipelines.aggregate.matching import WORK
-from keylane.pipelines.aggregate.results import ResultRow, table_of
+from keylane.pipelines.aggregate.results import ResultRow
+from keylane.pipelines.aggregate.targets import BatchOutput, write_metrics
 from keylane.spark.context import translated
 from keylane.systems.checkpoint import batch_offsets, force_batch, query_id
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from keylane.pipelines.aggregate.matching import MatchingStage
+    from keylane.pipelines.aggregate.targets import ResultTarget
     from keylane.pipelines.stateful.state_folder import BatchManifest, StateFolder
     from keylane.systems.journal import Probe
 
 #: The kinds of rows; defined in `Rows.java` and `Block.java`.
 COUNTS, RESULT, CORRECTION, DEAD = 65, 68, 69, 70
-DEAD_COLUMNS: Final = ("source", "reason", "original")
 _FIGURES: Final = ("records", "matched", "pairs", "dead", "windows", "corrections", "late", "errors")
 
 
@@ -73,7 +72,7 @@ class AggregateBatches:
     """The body of the query over blocks."""
 
     state: StateFolder
-    target: Path
+    target: ResultTarget
     stage: MatchingStage
     last: BatchManifest
     tell: Callable[[dict[str, Any]], None] = lambda _: None
@@ -96,7 +95,7 @@ class AggregateBatches:
                     hint="restore the newest checkpoint, or start anew with another --to and --state",
                 )
             manifest.check_again(Gathered.of(frame.toArrow()).slots())
-            self.state.move(manifest, self.target)
+            self.state.move(manifest, self.target.folder)
             self.last = manifest
         except Exception as error:
             raise translated(error, batch, WORK) from error
@@ -114,14 +113,12 @@ class AggregateBatches:
             name: {**self.last.counts.get(name, {}), **of_blocks.get(name, {})}
             for name in ("columns", "slides", "groups")
         }
-        columns, slides = of_queries["columns"], of_queries["slides"]
         counts = {**_added(self.last.counts, found, of_blocks), **of_queries}
-        self._stage(staging, batch, found, columns, slides)
+        made = BatchOutput(found.results, found.corrections, found.letters, of_queries["columns"], of_queries["slides"])
+        moved = self.target.stage(staging, batch, made)
         metrics = _metrics(found, counts, of_blocks, time.monotonic() - began)
-        _write_json(staging / "_metrics" / f"{batch:010d}.json", metrics)
+        moved.append(write_metrics(staging, batch, metrics))
         self.probe("staged", batch)
-        folders = ("results", "corrections", "_dead", "_load")
-        moved = [f"{name}/batch={batch}" for name in folders if (staging / name).exists()]
         done = replace(
             self.last,
             batch=batch,
@@ -129,44 +126,14 @@ class AggregateBatches:
             query=query_id(self.state.checkpoint),
             offsets=offsets,
             counts=counts,
-            moved=(*moved, f"_metrics/{batch:010d}.json"),
+            moved=tuple(moved),
             slots=slots,
         )
-        self.state.commit(done, self.target, self.probe)
+        self.state.commit(done, self.target.folder, self.probe)
         self.last = done
         self.done.append(batch)
         self.stage.forget(batch)
         self.tell(metrics)
-
-    @staticmethod
-    def _stage(
-        staging: Path, batch: int, found: Gathered, columns: dict[str, dict[str, str]], slides: dict[str, int]
-    ) -> None:
-        for name, rows in (("results", found.results), ("corrections", found.corrections)):
-            if rows:
-                _write(staging / name / f"batch={batch}", table_of(rows, columns))
-        if found.results:
-            load = {
-                "query_id": [row.query for row in found.results],
-                "window": [row.start // slides[row.query] for row in found.results],
-                "events": [row.events for row in found.results],
-                "partials": [row.partials for row in found.results],
-            }
-            _write(staging / "_load" / f"batch={batch}", pa.table(load))
-        if found.letters:
-            letters = {name: [letter[name] for letter in found.letters] for name in DEAD_COLUMNS}
-            schema = pa.schema([(name, pa.string()) for name in DEAD_COLUMNS])
-            _write(staging / "_dead" / f"batch={batch}", pa.table(letters, schema=schema))
-
-
-def _write(folder: Path, table: pa.Table) -> None:
-    folder.mkdir(parents=True)
-    pq.write_table(table, folder / "part-00000.parquet")
-
-
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document), encoding="utf-8")
 
 
 def _added(before: dict[str, Any], found: Gathered, of_blocks: dict[str, Any]) -> dict[str, Any]:

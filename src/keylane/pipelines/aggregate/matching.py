@@ -20,6 +20,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 from pyspark.sql.types import StructType
 
 from keylane.aggregation.expressions import FUNCTIONS
+from keylane.errors import DataError
 from keylane.pipelines.aggregate.events import EventReader
 from keylane.pipelines.aggregate.options import MICROS
 from keylane.pipelines.aggregate.results import columns_of
@@ -33,18 +34,18 @@ from keylane.systems.journal import no_probe
 from keylane.systems.query_registry import checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from keylane.aggregation.query import Query
+    from keylane.aggregation.registry import QueryRegistry
     from keylane.pipelines.aggregate.events import Events
     from keylane.pipelines.aggregate.options import AggregateOptions
     from keylane.pipelines.aggregate.sources import EventSource
     from keylane.pipelines.stateful.state_folder import StateFolder
     from keylane.systems.journal import Probe
-    from keylane.systems.query_registry import RegistrySnapshot
 
 WORK: Final = "the aggregation"
 SOURCES: Final = BLOCKS.parent / "aggregate"
@@ -96,9 +97,9 @@ class AggregatePlan:
         if key not in self._bound:
             spark = events.frame.sparkSession
             empty = cast("ClassicFrame", spark.createDataFrame(spark.sparkContext.emptyRDD(), schema))
-            java = self.plan.queries(empty._jdf, texts, _java_list(spark, sorted(FUNCTIONS | _SYNTAX)))  # noqa: SLF001  Java's
-            types = {str(name): [str(one) for one in found] for name, found in dict(java.types()).items()}
-            errors = {str(name): str(text) for name, text in dict(java.errors()).items()}
+            java = self.plan.queries(empty._jdf, texts, json.dumps(sorted(FUNCTIONS | _SYNTAX)))  # noqa: SLF001  Java's
+            facts = json.loads(java.facts())
+            types, errors = facts["types"], facts["errors"]
             absent = {query.id: f"the events have no time field {query.time}" for query in queries}
             errors |= {name: text for name, text in absent.items() if name not in {one["id"] for one in given}}
             columns = {query.id: columns_of(query, types[query.id]) for query in queries if query.id in types}
@@ -165,7 +166,7 @@ class MatchingStage:
     options: AggregateOptions
     plan: AggregatePlan
     state: StateFolder
-    registry: Callable[[], RegistrySnapshot]
+    registry: QueryRegistry
     probe: Probe = no_probe
 
     @property
@@ -231,7 +232,12 @@ class MatchingStage:
         path = self._queries(batch)
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
-            now = self.registry()
+            now = self.registry.snapshot()
+            before = self.files.facts(batch - 1)["version"] if batch else 0
+            if now.version < before:
+                hint = "give the registry that the aggregation ran with, or restore it"
+                what = "the registry of queries is older than the last batch"
+                raise DataError.of(what, got=f"version {now.version}", allowed=f"{before} or later", hint=hint)
             border = {"batch": batch, "version": now.version, "clock": round(time.time() * MICROS)}
             write_sealed(path, {**border, "queries": list(now.active)})
         found = read_sealed(path)

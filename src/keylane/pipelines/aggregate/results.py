@@ -11,11 +11,15 @@ in the state.
 from __future__ import annotations
 
 import json
+import math
 import re
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+
+from keylane.systems.delivery import OutMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -154,3 +158,49 @@ def _value(given: Any, own: str, kind: str) -> Any:
     if kind.startswith("decimal"):
         return Decimal(value)
     return float(value) if kind == "double" else value
+
+
+def messages_of(rows: Sequence[ResultRow], queries: Mapping[str, Mapping[str, str]], stream: str) -> list[OutMessage]:
+    """Results as messages: the key is the query, the value JSON with the columns of that query, times in ISO form."""
+    made = []
+    for row in rows:
+        own = queries[row.query]
+        cells = {name: _json_value(value, kind) for (name, kind), value in zip(own.items(), row.cells, strict=True)}
+        document = {"query_id": row.query, "window_start": iso(row.start), "window_end": iso(row.end)}
+        text = json.dumps({**document, **cells, "sequence": row.sequence}, ensure_ascii=False)
+        made.append(OutMessage(stream, row.query.encode(), text.encode()))
+    return made
+
+
+def _json_value(given: Any, kind: str) -> Any:
+    """A value as JSON has it: exact decimals and times as text, and numbers that JSON lacks as their names."""
+    value = _value(given, kind, kind)
+    if isinstance(value, Decimal):
+        return str(value)
+    if kind in {"timestamp", "timestamp_ntz"} and value is not None:
+        return iso(value)
+    if kind == "date" and value is not None:
+        return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if kind.startswith("top<") and value is not None:
+        return [{**one, "item": _json_value(one["item"], kind[4:-1])} for one in value]
+    return value
+
+
+def iso(micros: int) -> str:
+    """A time as text.
+
+    >>> iso(1_700_000_040_000_000)
+    '2023-11-14T22:14:00.000000Z'
+    """
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def micros_of(text: str) -> int:
+    """The same back.
+
+    >>> micros_of("2023-11-14T22:14:00.000000Z")
+    1700000040000000
+    """
+    return (datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -7,17 +7,20 @@ ended, whether that was finished, stopped or killed: events of windows that are 
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from keylane.documents.aggregate import AggregateDocument, QueryFigures
-from keylane.errors import SparkError, TargetError, UsageError
+from keylane.errors import DataError, SparkError, TargetError, UsageError
 from keylane.pipelines.aggregate.batches import AggregateBatches
 from keylane.pipelines.aggregate.matching import WORK, AggregatePlan, MatchingStage
-from keylane.pipelines.aggregate.sources import FileEvents
+from keylane.pipelines.aggregate.sources import FileEvents, MessageEvents
+from keylane.pipelines.aggregate.targets import CORRECTIONS, DEAD, ResultFolder, ResultStreams
 from keylane.pipelines.stateful.block_files import beside
-from keylane.pipelines.stateful.state_folder import RunHead, open_state
+from keylane.pipelines.stateful.state_folder import RunHead, open_state, place_of
 from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.context import RunContext, java_process, translated, warn
 from keylane.spark.session import (
@@ -41,9 +44,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.pipelines.aggregate.options import AggregateOptions
-    from keylane.pipelines.stateful.state_folder import BatchManifest
+    from keylane.pipelines.aggregate.sources import EventSource
+    from keylane.pipelines.aggregate.targets import ResultTarget
+    from keylane.pipelines.stateful.state_folder import BatchManifest, StateFolder
     from keylane.spark.context import Say
-    from keylane.systems.endpoint import Endpoint
+    from keylane.systems.endpoint import Address, Endpoint
     from keylane.systems.journal import Probe
 
 #: In the target, unless another folder is given.
@@ -79,14 +84,19 @@ def aggregate(
     require_classic(spark)
     given, began = options.checked(), time.monotonic()
     endpoint, to = open_endpoint(source, given.stream), parse_address(target)
-    if endpoint.messages or not to.is_path:
-        what = "only files can be aggregated yet, into a folder"
-        raise UsageError.of(what, got=f"{source} -> {target}", allowed="paths")
-    folder = path_of(to, "the target")
-    state = Path(given.state).absolute() if given.state else folder / STATE
+    folder, state = _places(to, given)
     _check_places(endpoint, folder, state)
-    head = AggregateHead(str(endpoint.address), str(to), str(parse_address(queries)), given.by, given.unit)
-    with open_queries(queries) as registry, open_state(state, head, "aggregation") as held:
+    streams = [] if to.is_path else [to.name, f"{to.name}{CORRECTIONS}", f"{to.name}{DEAD}"]
+    out = open_endpoint(to, given.stream)
+    if streams:
+        out.check_apart(endpoint)
+        out.check_streams(streams, given.lanes or 1)
+    head = AggregateHead(
+        place_of(endpoint.address), place_of(to), place_of(parse_address(queries)), given.by, given.unit
+    )
+    with ExitStack() as opened:
+        registry = opened.enter_context(open_queries(queries, given.stream))
+        held = opened.enter_context(open_state(state, head, "aggregation"))
         held.check_place()
         last = held.last()
         held.check_target(last, folder)
@@ -94,6 +104,14 @@ def aggregate(
             held.move(last, folder)
         drop_unforced(held.checkpoint, last.batch, last.batch)
         check_checkpoint(held.checkpoint, last.batch, last.query, last.offsets)
+        results: ResultTarget = ResultFolder(folder)
+        if streams:
+            name = held.settled("delivery", lambda: f"keylane.aggregate.{uuid4().hex[:16]}")
+            delivery = opened.enter_context(out.deliveries(name, streams))
+            results = ResultStreams(held, to.name, delivery)
+            if not delivery.exactly_once:
+                say(f"results go to {to} at least once: of two with one query_id and sequence the first counts")
+        results.check(last.batch)
         run = RunContext(spark, given.master, _conf(given, spark), say=say)
         with active_session_kept(), endpoint.session(run) as session:
             held.lock.note_java(java_process(session))
@@ -103,15 +121,23 @@ def aggregate(
                 raise UsageError.of(what, got=given.lanes, allowed=str(lanes), hint="another --to and --state")
             use_slots(session, lanes)
             plan = AggregatePlan.of(session, lanes)
-            source_events = FileEvents.of(session, endpoint, given, held)
-            stage = MatchingStage(session, source_events, given, plan, held, registry.snapshot, probe)
-            body = AggregateBatches(held, folder, stage, last, tell, probe)
+            stage = MatchingStage(session, _source(session, endpoint, given, held), given, plan, held, registry, probe)
+            body = AggregateBatches(held, results, stage, last, tell, probe)
             ready()
             how = RunContext(follow=follow, every=given.every, stop_asked=stop_asked, work=WORK)
             _run(stage, body, how)
             last = body.last
         stopped = stop_asked is not None and stop_asked.is_set()
         return _document(head, given, lanes, last, registry.version(), stopped, time.monotonic() - began)
+
+
+def _source(spark: SparkSession, endpoint: Endpoint, given: AggregateOptions, held: StateFolder) -> EventSource:
+    if not endpoint.messages:
+        return FileEvents.of(spark, endpoint, given, held)
+    known = held.settled("id of the source", endpoint.identity)
+    found = MessageEvents(endpoint.follow_messages(spark, known), endpoint.address.name)
+    found.check_unchanged()
+    return found
 
 
 def _run(stage: MatchingStage, body: AggregateBatches, run: RunContext) -> None:
@@ -147,15 +173,29 @@ def _run(stage: MatchingStage, body: AggregateBatches, run: RunContext) -> None:
         stage.plan.forget(query_id(stage.state.checkpoint))
 
 
+def _places(to: Address, given: AggregateOptions) -> tuple[Path, Path]:
+    """The folder that batches add to, and the state folder."""
+    state = None if given.state is None else Path(given.state).absolute()
+    if to.is_path:
+        folder = path_of(to, "the target")
+        return folder, state or folder / STATE
+    if state is None:
+        raise UsageError.of("an aggregation into a stream needs a state folder", got=str(to), hint="--state DIR")
+    return state, state
+
+
 def _check_places(endpoint: Endpoint, folder: Path, state: Path) -> None:
     refuse_patterns(state, "the state")
-    # A source that is not there is refused before anything is made.
-    kind_of(path_of(endpoint.address, "the source"), endpoint.options.kind)
-    source = path_of(endpoint.address, "the source").resolve()
-    for name, place in (("target", folder), ("state", state)):
-        if place.resolve().is_relative_to(source):
-            what, allowed = f"the {name} lies in the source, where it would be read", f"a folder outside of {source}"
-            raise UsageError.of(what, got=str(place), allowed=allowed)
+    if endpoint.address.is_path:
+        # A source that is not there is refused before anything is made.
+        kind_of(path_of(endpoint.address, "the source"), endpoint.options.kind)
+        source = path_of(endpoint.address, "the source").resolve()
+        for name, place in (("target", folder), ("state", state)):
+            if place.resolve().is_relative_to(source):
+                what = f"the {name} lies in the source, where it would be read"
+                raise UsageError.of(what, got=str(place), allowed=f"a folder outside of {source}")
+    elif not endpoint.lanes_there([endpoint.address.name])[endpoint.address.name]:
+        raise DataError.of("there is no such source", got=str(endpoint.address))
     if not state.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         hint = "results are added by the aggregation that began the folder; choose another, or give its --state"
         raise TargetError.of("the target is not empty", got=str(folder), allowed="a new folder", hint=hint)

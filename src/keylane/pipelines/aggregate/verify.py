@@ -1,7 +1,8 @@
-"""`keylane aggregate verify`: the results of a folder, in the order of their batches, against what is promised."""
+"""`keylane aggregate verify`: the results of a folder or a stream, in their order, against what is promised."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
@@ -10,28 +11,41 @@ from keylane.aggregation.order import Delivered, OrderCheck
 from keylane.aggregation.query import RESERVED
 from keylane.documents.aggregate import AggregateVerifyDocument
 from keylane.errors import DataError, TargetError
+from keylane.pipelines.aggregate.results import micros_of
 from keylane.pipelines.aggregate.run import STATE
 from keylane.pipelines.stateful.state_folder import read_sealed
-from keylane.systems.endpoint import parse_address, path_of
+from keylane.systems.endpoint import open_endpoint, parse_address, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from keylane.systems.delivery import DeliveredMessage
+    from keylane.systems.endpoint import StreamOptions
+
 _PREFIX: Final = "batch="
 
 
-def verify_results(target: str, state: str | None = None) -> AggregateVerifyDocument:
+def verify_results(
+    target: str, state: str | None = None, options: StreamOptions | None = None
+) -> AggregateVerifyDocument:
     """Check the results of a target; with its state, also that nothing is missing at the end."""
-    folder = path_of(parse_address(target), "the target")
-    kept = path_of(parse_address(state), "the state") if state else folder / STATE
-    if not (folder / "results").is_dir() and not kept.is_dir():
-        raise DataError.of("not a target of an aggregation", got=str(folder), allowed="a folder with results/ in it")
-    manifest = _newest(kept)
+    address = parse_address(target)
+    kept = path_of(parse_address(state), "the state") if state else None
+    if address.is_path:
+        folder = path_of(address, "the target")
+        kept = kept or folder / STATE
+        if not (folder / "results").is_dir() and not kept.is_dir():
+            allowed = "a folder with results/ in it"
+            raise DataError.of("not a target of an aggregation", got=str(folder), allowed=allowed)
+    manifest = _newest(kept) if kept else {}
     groups = _groups(manifest)
     check = OrderCheck()
-    for path in batches_in(folder / "results"):
-        check.take(_delivered(path, groups))
+    if address.is_path:
+        for path in batches_in(path_of(address, "the target") / "results"):
+            check.take(_delivered(path, groups))
+    else:
+        check.take(_of_message(one, groups) for one in open_endpoint(address, options).delivered())
     committed = manifest.get("counts", {}).get("queries", {})
     for query, known in sorted(committed.items()):
         check.counted(query, known["windows"])
@@ -46,6 +60,18 @@ def verify_results(target: str, state: str | None = None) -> AggregateVerifyDocu
         other=check.count["window"] + check.count["more"],
         problems=check.problems,
     )
+
+
+def _of_message(one: DeliveredMessage, groups: dict[str, list[str]]) -> Delivered:
+    try:
+        found = json.loads(one.value or b"")
+        window = micros_of(found["window_start"]), micros_of(found["window_end"])
+        query, sequence = str(found["query_id"]), int(found["sequence"])
+    except (ValueError, KeyError, TypeError):
+        raise TargetError.of("not a result of an aggregation", got=one.place) from None
+    fields = groups.get(query)
+    group = (sequence,) if fields is None else tuple(json.dumps(found.get(name)) for name in fields)
+    return Delivered(query, *window, sequence, group, one.place)
 
 
 def batches_in(folder: Path) -> list[Path]:

@@ -29,7 +29,7 @@ from keylane.pipelines.match.follow_sources import Epochs, Sources, same_topics
 from keylane.pipelines.match.options import MICROS, agreed
 from keylane.pipelines.match.sources import find
 from keylane.pipelines.match.write import Written, check_target
-from keylane.pipelines.stateful.state_folder import RunHead, open_state
+from keylane.pipelines.stateful.state_folder import RunHead, open_state, place_of
 from keylane.placement.cell_lanes import cell_lanes
 from keylane.spark.blocks import loading_by, use_slots
 from keylane.spark.checkpoint_files import RemoteFolder
@@ -140,7 +140,7 @@ def follow(
         # Records of files are left there as blocks, which Spark reads.
         refuse_patterns(state, "the state")
     own = given.radius, given.nearest, given.expire, given.assign
-    places = [_place(address) for address in (sides[0].address, sides[1].address, to)]
+    places = [place_of(address) for address in (sides[0].address, sides[1].address, to)]
     head = MatchHead(places[0], places[1], places[2], lanes, *own, str(elsewhere) if elsewhere else None)
     with open_state(state, head) as own_state, ExitStack() as opened:
         if not all(side.messages for side in sides):
@@ -257,11 +257,6 @@ def _checked(how: Following) -> Following:
         if not 0 <= value < 10**9:
             raise UsageError.of(f"--{name} is not a duration", got=value, allowed="seconds, 0 or more")
     return how
-
-
-def _place(address: Address) -> str:
-    """What a run has to agree with: a path from the root, since the next run may begin in another folder."""
-    return str(path_of(address, "the source")) if address.is_path else str(address)
 
 
 def _check_apart(sides: tuple[MatchSource, MatchSource], places: Mapping[str, Path]) -> None:

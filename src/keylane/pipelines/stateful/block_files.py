@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SCHEMA: Final = "_1 int, _2 binary"
 #: Files of blocks are given these times, in their order: Spark takes the older ones first.
 _FIRST_TIME: Final = 1_000_000_000
-_NAME: Final = re.compile(r"(\d+)(?:-end)?\.parquet", re.ASCII)
+_NAME: Final = re.compile(r"(\d+)(?:-end)?(?:\.parquet)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,19 @@ class BlockFiles:
         write_sealed(marked, {"batch": batch})
 
     def stream(self, spark: SparkSession) -> DataFrame:
-        """The blocks as a stream: a batch has those of one batch of the source."""
-        options = {"maxFilesPerTrigger": "1", "pathGlobFilter": "[0-9]*.parquet", "maxFileAge": f"{2**63 - 1}ms"}
+        """The blocks as a stream: a batch has those of one batch of the source.
+
+        Where the last batch of a source and its end are all that is left to read, they are one batch.
+        """
+        log = SparkLog(self.state.checkpoint)
+        log.refresh()
+        left = [path for path in self.state.blocks.glob("[0-9]*.parquet") if str(path) not in log.known]
+        is_end = len(left) == 2 and len({path.stem.partition("-")[0] for path in left}) == 1
+        options = {
+            "maxFilesPerTrigger": "2" if is_end else "1",
+            "pathGlobFilter": "[0-9]*.parquet",
+            "maxFileAge": f"{2**63 - 1}ms",
+        }
         return spark.readStream.schema(_SCHEMA).options(**options).parquet(f"file://{self.state.blocks}")
 
     def facts_for(self, batch: int) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from uuid import uuid4
 
 from keylane.errors import TargetError
 from keylane.systems.atomic import force_all, locked, write_json
+from keylane.systems.endpoint import path_of
 from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from keylane.spark.checkpoint_files import RemoteFolder
     from keylane.systems.atomic import Lock
+    from keylane.systems.endpoint import Address
     from keylane.systems.journal import Probe
 
 #: Manifests are cumulative; the older ones are kept for inspection.
@@ -51,6 +53,11 @@ BEGINNING: Final = -(2**62)
 @dataclass(frozen=True, slots=True)
 class RunHead:
     """What every run of a pipeline with this state has to agree with; each pipeline adds its own."""
+
+
+def place_of(address: Address) -> str:
+    """An address as a head has it: a path from the root, since the next run may begin in another folder."""
+    return str(path_of(address, "the source")) if address.is_path else str(address)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@
     stream     a topic as `verify` reads it; data: as `identify`, `check` and `profile` do
     progress   how far it has come, kept in the cluster
     producers  a contract in confluent-kafka and kafka-python
+    transactions  the batches of a pipeline, each one transaction; query_topic: a registry of standing queries
     owner      a consumer that owns its lanes for life, with snapshots; owner_writers: what it writes, behind a fence
     owner_epochs  the headers that say which owner wrote a record, and the filter of readers
     load       a producer and a consumer group that measure themselves, for `demo lesson`

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
     from keylane.spark.scan import Scan
+    from keylane.systems.delivery import DeliveredMessage
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
+    from keylane.systems.kafka.query_topic import TopicQueries
+    from keylane.systems.kafka.transactions import TransactionalBatches
     from keylane.systems.messages.values import TopicFields
     from keylane.systems.migration_journal import MigrationJournal
     from keylane.systems.migrations import Migrator
@@ -140,6 +143,30 @@ class KafkaEndpoint(Endpoint):
         from keylane.systems.kafka.follow import follow_topic
 
         return follow_topic(spark, contract, self.access, self.address, origin.id or "", self.options)
+
+    def follow_messages(self, spark: SparkSession, known: str) -> Followed:
+        """The topic through Spark's connector."""
+        from keylane.systems.kafka.follow import follow_messages
+
+        return follow_messages(spark, self.access, self.address, known, self.options)
+
+    def query_registry(self, *, create: bool) -> AbstractContextManager[TopicQueries]:
+        """A compacted topic of one partition."""
+        from keylane.systems.kafka.query_topic import open_query_topic
+
+        return open_query_topic(self.access, self.address.name, create=create)
+
+    def deliveries(self, name: str, streams: Sequence[str]) -> AbstractContextManager[TransactionalBatches]:
+        """Exactly once, by transactions."""
+        from keylane.systems.kafka.transactions import open_batches
+
+        return open_batches(self.access, name, streams)
+
+    def delivered(self) -> Iterator[DeliveredMessage]:
+        """As committed, partition by partition."""
+        from keylane.systems.kafka.transactions import delivered_messages
+
+        return delivered_messages(self.access, self.address.name)
 
     def outlook(
         self, contract: Contract, source: Endpoint, lanes: int | None, stream: str | None, say: Callable[[str], None]

@@ -42,7 +42,19 @@ def follow_topic(
     spark: SparkSession, contract: Contract, access: KafkaAccess, address: Address, known: str, options: StreamOptions
 ) -> TopicFollowed:
     """Follow a topic, for as long as it has the known id; that is nothing where the cluster reports none."""
-    fields, unread = fields_of(contract, options)
+    return follow_messages(spark, access, address, known, options, fields_of(contract, options))
+
+
+def follow_messages(
+    spark: SparkSession,
+    access: KafkaAccess,
+    address: Address,
+    known: str,
+    options: StreamOptions,
+    columns: Fields | None = None,
+) -> TopicFollowed:
+    """The same, with these columns of its records beside those of a message."""
+    fields, unread = columns or ({}, None)
     by = (options.start, options.max_records)
     with open_cluster(access) as cluster:
         source = SameTopic(cluster, address, known, options.try_seconds)

@@ -13,7 +13,7 @@ from keylane.numbers import plural
 from keylane.systems.endpoint import Endpoint, Outlook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pyspark.sql import SparkSession
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
+    from keylane.systems.delivery import DeliveredMessage
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kinesis.access import KinesisAccess
+    from keylane.systems.kinesis.writer import ShardBatches
     from keylane.systems.messages.values import TopicFields
     from keylane.systems.resharding import Resharder
     from keylane.systems.streams import Description, Stream
@@ -124,6 +126,37 @@ class KinesisEndpoint(Endpoint):
         from keylane.systems.kinesis.reshard import KinesisResharder
 
         return KinesisResharder(self.access, self.address.name)
+
+    def follow_messages(self, spark: SparkSession, known: str) -> Followed:
+        """The shards, parents before children."""
+        from keylane.systems.kinesis.follow import follow_shards
+
+        return follow_shards(spark, self.access, self.address, known, self.options)
+
+    def check_streams(self, names: Sequence[str], lanes: int) -> None:
+        """Streams of the region."""
+        from keylane.systems.kinesis.shards import create_stream
+
+        for name, there in self.lanes_there(names).items():
+            if not there and not self.options.create:
+                what = f"no such stream in {self.access.where}"
+                raise TargetError.of(what, got=name, hint="create it first, or --create")
+            if not there:
+                create_stream(self.access, name, lanes)
+
+    def deliveries(self, name: str, streams: Sequence[str]) -> AbstractContextManager[ShardBatches]:  # noqa: ARG002  no state is kept there
+        """At least once."""
+        from contextlib import nullcontext
+
+        from keylane.systems.kinesis.writer import ShardBatches
+
+        return nullcontext(ShardBatches(self.access))
+
+    def delivered(self) -> Iterator[DeliveredMessage]:
+        """All shards, parents before children."""
+        from keylane.systems.kinesis.stream import delivered_messages
+
+        return delivered_messages(self.access, self.address.name)
 
     def identity(self) -> str:
         """The stream's ARN with the time at which it was made."""

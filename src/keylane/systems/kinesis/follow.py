@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.contract.model import Contract
-    from keylane.spark.messages import Messages
+    from keylane.spark.messages import Fields, Messages
     from keylane.spark.read_parquet import Batch, SourceFile
     from keylane.systems.endpoint import Address, StreamOptions
     from keylane.systems.flow import Standing
@@ -249,7 +249,19 @@ def follow_stream(
     spark: SparkSession, contract: Contract, access: KinesisAccess, address: Address, known: str, options: StreamOptions
 ) -> ShardsFollowed:
     """Follow a stream, for as long as it has the known id."""
-    fields, unread = message_columns(FieldSpec.of(contract), options)
+    return follow_shards(spark, access, address, known, options, message_columns(FieldSpec.of(contract), options))
+
+
+def follow_shards(
+    spark: SparkSession,
+    access: KinesisAccess,
+    address: Address,
+    known: str,
+    options: StreamOptions,
+    columns: Fields | None = None,
+) -> ShardsFollowed:
+    """The same, with these columns of its records beside those of a message."""
+    fields, unread = columns or ({}, None)
     since_ms(options.start, 0)
     kept = new_folder()
     feed = ShardFeed(access, address.name, options.start, options.max_records, str(kept.path))

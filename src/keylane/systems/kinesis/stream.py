@@ -20,6 +20,7 @@ from keylane.errors import DataError, TargetError
 from keylane.numbers import count, plural
 from keylane.placement.ranges import KeySpace
 from keylane.router import Router
+from keylane.systems.delivery import DeliveredMessage
 from keylane.systems.kinesis.access import access_of
 from keylane.systems.kinesis.messages import TIME, key_of, message_of, own_headers, value_of
 from keylane.systems.kinesis.reader import ShardReader
@@ -255,3 +256,12 @@ def _dead_shards(access: KinesisAccess, name: str, options: StreamOptions) -> li
             raise
         return []
     return in_lineage(shards_of(access, name, TargetError))
+
+
+def delivered_messages(access: KinesisAccess, stream: str) -> Iterator[DeliveredMessage]:
+    """What is in the shards now, parents before children."""
+    for shard in in_lineage(shards_of(access, stream)):
+        number = number_of(shard.id)
+        for turn in ShardReader(access, stream, shard).turns():
+            for one in turn:
+                yield DeliveredMessage(f"{stream}/{number}/{one.position}", value_of(one.user))

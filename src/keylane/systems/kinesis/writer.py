@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from keylane.errors import DeliveryError, KeylaneError
+from keylane.keyspace.hash_keys import checked_partition_key
 from keylane.systems.kinesis.access import masked
 from keylane.systems.kinesis.aggregated import packed
 from keylane.systems.kinesis.messages import TIME, user_of
@@ -27,6 +28,7 @@ from keylane.systems.messages.headers import ATTEMPT, DEAD_PREFIX, SOURCE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from keylane.systems.delivery import OutMessage
     from keylane.systems.kinesis.access import KinesisAccess
     from keylane.systems.kinesis.aggregated import UserRecord
 
@@ -149,3 +151,33 @@ def _entry(number: int, slot: Slot, users: Sequence[UserRecord]) -> PutEntry:
             f"{slot.record_bytes}"
         )
     return PutEntry(number, slot.lane, arguments, size)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardBatches:
+    """The batches of a pipeline as records of streams, at least once, those of a key in their order.
+
+    The service has no transactions: a batch that was ended on its way is written again as a whole, and readers know a
+    message that comes twice by what is in it. Into topics it is exactly once: `kafka.transactions`.
+    """
+
+    access: KinesisAccess
+
+    @property
+    def exactly_once(self) -> bool:
+        """A batch that is written again is not noticed."""
+        return False
+
+    def next_batch(self) -> None:
+        """The service keeps no number beside records."""
+        return
+
+    def write(self, batch: int, messages: Sequence[OutMessage]) -> None:  # noqa: ARG002  it is kept nowhere
+        """Request by request; a shard that is full is waited for."""
+        entries = []
+        for number, message in enumerate(messages):
+            key = checked_partition_key(message.key.decode())
+            arguments = {"StreamName": message.stream, "Data": message.value, "PartitionKey": key}
+            entries.append(PutEntry(number, None, arguments, len(message.value) + len(message.key)))
+        # What was sent is not sent again by the client: whether it came through would not be known.
+        deliver(self.access.client(tries=1), entries)

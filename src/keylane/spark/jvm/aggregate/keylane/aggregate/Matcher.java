@@ -37,11 +37,16 @@ import org.apache.spark.unsafe.types.UTF8String;
  * the queries that share its values, not with all queries. One for each task.
  */
 final class Matcher {
+    /** The types that are looked up, in the order of `value`. */
+    static final DataType[] LOOKED_UP = {DataTypes.StringType, DataTypes.LongType, DataTypes.IntegerType, DataTypes.DateType,
+        DataTypes.ShortType, DataTypes.ByteType, DataTypes.BooleanType};
+
     final Query[] queries;
     /** What is left of each filter; null where the look-up has decided it. */
     private final Expression[] rest;
     private final int[] columns;
-    private final DataType[] types;
+    /** How a value of each column is taken out of a row: `InternalRow.get` looks its type up anew for every row. */
+    private final int[] getters;
     /** Of each column: value -> the numbers of queries. */
     private final Map[] found;
     private final int[] always;
@@ -73,13 +78,13 @@ final class Matcher {
             place(at, (List) conditions.get(at), values, index, kinds, others);
         }
         columns = new int[index.size()];
-        types = new DataType[index.size()];
+        getters = new int[index.size()];
         found = new Map[index.size()];
         int number = 0;
         for (Iterator all = index.entrySet().iterator(); all.hasNext(); number++) {
             Map.Entry one = (Map.Entry) all.next();
             columns[number] = ((Integer) one.getKey()).intValue();
-            types[number] = (DataType) kinds.get(one.getKey());
+            getters[number] = getter((DataType) kinds.get(one.getKey()));
             found[number] = numbers((Map) one.getValue());
         }
         always = ints(others);
@@ -163,7 +168,34 @@ final class Matcher {
             return always;
         }
         int column = columns[list];
-        return row.isNullAt(column) ? null : (int[]) found[list].get(row.get(column, types[list]));
+        return row.isNullAt(column) ? null : (int[]) found[list].get(value(row, column, getters[list]));
+    }
+
+    private static int getter(DataType type) {
+        for (int at = 0; at < LOOKED_UP.length; at++) {
+            if (LOOKED_UP[at].equals(type)) {
+                return at;
+            }
+        }
+        throw new IllegalArgumentException("not looked up: " + type.simpleString());
+    }
+
+    private static Object value(InternalRow row, int column, int getter) {
+        switch (getter) {
+            case 0:
+                return row.getUTF8String(column);
+            case 1:
+                return Long.valueOf(row.getLong(column));
+            case 2:
+            case 3:
+                return Integer.valueOf(row.getInt(column));
+            case 4:
+                return Short.valueOf(row.getShort(column));
+            case 5:
+                return Byte.valueOf(row.getByte(column));
+            default:
+                return Boolean.valueOf(row.getBoolean(column));
+        }
     }
 
     /** Whether an event that is a candidate of a query matches it. */
@@ -232,10 +264,7 @@ final class Matcher {
             if (!(one instanceof BoundReference)) {
                 return false;
             }
-            DataType type = one.dataType();
-            return type.equals(DataTypes.StringType) || type.equals(DataTypes.LongType) || type.equals(DataTypes.IntegerType)
-                || type.equals(DataTypes.ShortType) || type.equals(DataTypes.ByteType) || type.equals(DataTypes.BooleanType)
-                || type.equals(DataTypes.DateType);
+            return Arrays.asList(LOOKED_UP).contains(one.dataType());
         }
     }
 

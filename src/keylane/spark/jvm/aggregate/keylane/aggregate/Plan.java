@@ -6,11 +6,9 @@ import java.util.List;
 import java.util.Map;
 import keylane.blocks.Output;
 import keylane.blocks.Slots;
-import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.RowFactory;
-import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructType;
 import scala.Tuple2;
 
@@ -19,7 +17,7 @@ public final class Plan {
     private static final String BLOCKS = "_1 int, _2 binary";
 
     /** Queries made ready for events of these columns. */
-    public Queries queries(Dataset events, String definitions, List allowed) throws IOException {
+    public Queries queries(Dataset events, String definitions, String allowed) throws IOException {
         return new Queries(events, definitions, allowed);
     }
 
@@ -56,9 +54,7 @@ public final class Plan {
     public Dataset results(Dataset blocks, int lanes) {
         Slots slots = new Slots(lanes);
         Dataset delivered = new Deliver(slots).after(new Windows(slots).after(blocks));
-        // Results are few, and end up in one place.
-        Dataset by = delivered.repartition(1, new Column[] {functions.col("_1")});
-        return by.mapPartitions(new Rows(), Encoders.row(StructType.fromDDL(Rows.SCHEMA)));
+        return delivered.mapPartitions(new Rows(), Encoders.row(StructType.fromDDL(Rows.SCHEMA)));
     }
 
     /** The lane of a window, as the tests compare it with Python's. */

@@ -8,19 +8,27 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.BindReferences;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
+import org.apache.spark.sql.catalyst.expressions.With;
+import org.apache.spark.sql.catalyst.optimizer.ConstantFolding$;
+import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
+import org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison$;
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -44,32 +52,32 @@ public final class Queries implements Serializable {
     private final transient Map types = new LinkedHashMap();
     private final transient Map errors = new LinkedHashMap();
 
-    public Queries(Dataset events, String definitions, List allowed) throws IOException {
-        Set functions = new HashSet(allowed);
+    public Queries(Dataset events, String definitions, String allowed) throws IOException {
+        Set functions = new HashSet((List) JSON.readValue(allowed, List.class));
         List given = (List) JSON.readValue(definitions, List.class);
         Map texts = new LinkedHashMap();
         List kept = new ArrayList();
         for (int at = 0; at < given.size(); at++) {
             Map one = (Map) given.get(at);
             String problem = null;
-            List own = texts(one);
-            for (int i = 0; i < own.size() && problem == null; i++) {
-                if (!texts.containsKey(own.get(i))) {
-                    problem = problem((String) own.get(i), functions);
+            Map own = new LinkedHashMap();
+            List wanted = texts(one);
+            for (int i = 0; i < wanted.size() && problem == null; i++) {
+                if (!texts.containsKey(wanted.get(i))) {
+                    problem = parsed((String) wanted.get(i), functions, own);
                 }
             }
             if (problem != null) {
                 errors.put((String) one.get("id"), problem);
                 continue;
             }
-            for (int i = 0; i < own.size(); i++) {
-                texts.put(own.get(i), null);
-            }
+            texts.putAll(own);
             kept.add(one);
         }
         Map bound = new HashMap();
         Map failed = new HashMap();
-        resolve(events, new ArrayList(texts.keySet()), bound, failed);
+        List left = resolveQuickly(events, texts, bound);
+        resolve(events, left, bound, failed);
         List ready = new ArrayList();
         for (int at = 0; at < kept.size(); at++) {
             Map one = (Map) kept.get(at);
@@ -87,14 +95,15 @@ public final class Queries implements Serializable {
         name = java.util.Arrays.hashCode(queries) + "/" + queries.length + "/" + System.identityHashCode(queries);
     }
 
-    /** Query -> the types of its group, then of its aggregates' arguments; an empty one for count(*). */
-    public Map types() {
-        return types;
-    }
-
-    /** Query -> why it does not fit these events. */
-    public Map errors() {
-        return errors;
+    /**
+     * As JSON, for a walk over a list of Java's costs Python dozens of calls: `types`, of each query those of its group, then
+     * of its aggregates' arguments, an empty one for count(*); and `errors`, why a query does not fit these events.
+     */
+    public String facts() throws IOException {
+        Map found = new LinkedHashMap();
+        found.put("types", types);
+        found.put("errors", errors);
+        return JSON.writeValueAsString(found);
     }
 
     private static List texts(Map one) {
@@ -111,10 +120,12 @@ public final class Queries implements Serializable {
         return found;
     }
 
-    /** Why an expression is not allowed, by Spark's own parser; null where it is. */
-    private static String problem(String text, Set functions) {
+    /** Parse an expression by Spark's own parser: why it is not allowed; null where it is. */
+    private static String parsed(String text, Set functions, Map expressions) {
         try {
-            return problem(CatalystSqlParser$.MODULE$.parseExpression(text), functions);
+            Expression found = CatalystSqlParser$.MODULE$.parseExpression(text);
+            expressions.put(text, found);
+            return problem(found, functions);
         } catch (Exception error) {
             return firstLine(error);
         }
@@ -137,7 +148,57 @@ public final class Queries implements Serializable {
         return found;
     }
 
-    /** Analyse all at once; where that fails, in halves, until those that fail are alone. */
+    /**
+     * Analyse all at once and apply the few rules that an expression needs for being evaluated and looked up: the whole
+     * optimizer costs a multiple, in every start and with every change of the queries. What is left for it are expressions
+     * that it has to rewrite, and all of them where one fails.
+     */
+    private static List resolveQuickly(Dataset events, Map texts, Map bound) {
+        List left = new ArrayList();
+        try {
+            org.apache.spark.sql.classic.Dataset classic = (org.apache.spark.sql.classic.Dataset) events;
+            List aliases = new ArrayList(texts.size());
+            for (Iterator all = texts.values().iterator(); all.hasNext(); ) {
+                aliases.add(new Alias((Expression) all.next(), "c" + aliases.size(), NamedExpression$.MODULE$.newExprId(),
+                    (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$, scala.Option.empty(),
+                    (scala.collection.immutable.Seq) scala.collection.immutable.Nil$.MODULE$));
+            }
+            LogicalPlan plan = new Project(
+                scala.jdk.javaapi.CollectionConverters.asScala(aliases).toList(), classic.queryExecution().analyzed());
+            plan = classic.sparkSession().sessionState().analyzer().executeAndCheck(plan, new QueryPlanningTracker(
+                scala.Option.empty()));
+            plan = ConstantFolding$.MODULE$.apply(ReplaceExpressions$.MODULE$.apply(plan));
+            plan = UnwrapCastInBinaryComparison$.MODULE$.apply(plan);
+            Project project = (Project) plan;
+            scala.collection.immutable.Seq input = project.child().output();
+            Iterator names = texts.keySet().iterator();
+            for (int at = 0; names.hasNext(); at++) {
+                Object text = names.next();
+                Expression found = ((Alias) project.projectList().apply(at)).child();
+                Expression ready = !found.deterministic() ? found : BindReferences.bindReference(found,
+                    org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(input), false);
+                if (ready.deterministic() && isEvaluable(ready)) {
+                    bound.put(text, ready);
+                } else {
+                    left.add(text);
+                }
+            }
+            return left;
+        } catch (Exception error) {
+            bound.clear();
+            return new ArrayList(texts.keySet());
+        }
+    }
+
+    private static boolean isEvaluable(Expression one) {
+        boolean evaluable = !(one instanceof Unevaluable) && !(one instanceof With);
+        for (scala.collection.Iterator all = one.children().iterator(); evaluable && all.hasNext(); ) {
+            evaluable = isEvaluable((Expression) all.next());
+        }
+        return evaluable;
+    }
+
+    /** Analyse and optimize all at once; where that fails, in halves, until those that fail are alone. */
     private static void resolve(Dataset events, List texts, Map bound, Map failed) {
         if (texts.isEmpty()) {
             return;

@@ -12,13 +12,13 @@ import click
 from keylane.cli.aggregate_queries import queries
 from keylane.cli.options import (
     client_options,
+    event_unit_option,
     grouped,
     properties_from,
     settings_from,
     spark_options,
     streaming_from,
     streaming_options,
-    time_unit_option,
 )
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.terminal import note
@@ -59,7 +59,7 @@ _options: Final = grouped(
     ),
     click.option("--lanes", "-n", type=click.IntRange(min=1), help="Lanes of the state; default: one per core."),
     click.option("--no-partial", is_flag=True, help="Send each matched event on its own, for comparison."),
-    time_unit_option,
+    event_unit_option,
     click.option(
         "--ahead",
         type=float,

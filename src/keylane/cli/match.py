@@ -9,6 +9,7 @@ import click
 
 from keylane.cli.options import (
     Arguments,
+    event_unit_option,
     grouped,
     profiling_from,
     profiling_options,
@@ -17,7 +18,6 @@ from keylane.cli.options import (
     scale_option,
     settings_from,
     spark_options,
-    time_unit_option,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -91,7 +91,7 @@ match_options: Final = grouped(
     click.option(
         "--available", metavar="COLUMN", help="Whether a driver may be matched; default: available, if it exists."
     ),
-    time_unit_option,
+    event_unit_option,
     spark_options,
     click.option("--follow", "-F", is_flag=True, help="Follow the sources until stopped."),
     click.option("--late", type=float, metavar="SECONDS", help="How late a ping may arrive; default: 10."),

@@ -222,8 +222,8 @@ batch_options: Final = grouped(
         help="Records of a topic in one batch.",
     ),
 )
-#: The unit of times that are numbers.
-time_unit_option: Final = click.option(
+#: The unit of event times that are numbers, where none is inferred.
+event_unit_option: Final = click.option(
     "--time-unit",
     "unit",
     type=click.Choice(["s", "ms", "us"]),

@@ -21,6 +21,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.systems.kafka.cluster import explained, is_permanent, open_cluster
 from keylane.systems.kafka.reader import TopicReader
 from keylane.systems.kafka.transactions import transactional_producer
+from keylane.systems.messages.chunks import WantedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -93,7 +94,7 @@ class TopicQueries:
 
     def _read(self) -> None:
         (there,) = self.cluster.settled_ranges(self.topic, 1)
-        reader = TopicReader(self.cluster.access, values=True)
+        reader = TopicReader(WantedColumns(values=True), self.cluster.access)
         for chunk in reader.chunks(self.topic, 0, max(self._at, there.start), there.end):
             for offset, key, value in zip(chunk.offsets, chunk.keys, chunk.values, strict=True):
                 one = _registered(f"{self.topic}/0/{offset}", key, value)

@@ -20,6 +20,7 @@ from keylane.systems.delivery import DeliveredMessage
 from keylane.systems.kafka.access import OF_READERS, OF_WRITERS
 from keylane.systems.kafka.cluster import explained, open_cluster
 from keylane.systems.kafka.reader import TopicReader
+from keylane.systems.messages.chunks import WantedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +112,7 @@ def delivered_messages(access: KafkaAccess, topic: str) -> Iterator[DeliveredMes
         if not lanes:
             raise TargetError.of(f"no such topic at {access.brokers}", got=topic)
         ranges = cluster.settled_ranges(topic, lanes)
-    reader = TopicReader(access, values=True)
+    reader = TopicReader(WantedColumns(values=True), access)
     for lane, one in enumerate(ranges):
         for chunk in reader.chunks(topic, lane, one.start, one.end):
             for offset, value in zip(chunk.offsets, chunk.values, strict=True):

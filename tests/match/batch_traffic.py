@@ -61,7 +61,7 @@ def pings(seed: int = 7) -> pa.Table:
 
 
 def requests(seed: int = 8) -> pa.Table:
-    """Riders; some tell their request twice, from two places."""
+    """Riders; some send their request twice, from two places."""
     rng = np.random.default_rng(seed)
     rider = np.arange(RIDERS)
     ts = NOON + rng.integers(0, 650, RIDERS) * 1000

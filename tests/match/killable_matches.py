@@ -80,8 +80,8 @@ def kill_at_random(process: subprocess.Popen[str], rng: random.Random) -> bool:
 
     def read() -> None:
         assert process.stdout is not None
-        with process.stdout as said:
-            for _ in said:
+        with process.stdout as output:
+            for _ in output:
                 lines.release()
         # Nothing more will come.
         lines.release(100)

@@ -61,7 +61,7 @@ def time_record(source: int, partition: int, newest: int, unread: int = UNKNOWN,
 
 
 def progress(watermark: int, kept_from: int) -> Record:
-    """What homes tell lanes."""
+    """What homes send to lanes."""
     return Record(PROGRESS, struct.pack("<qq", watermark, kept_from))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from keylane.pipelines.match.document import Matched
 
 RADIUS = 2500.0
-#: What Spark writes for a frame that was told how it lies.
+#: What Spark writes for a frame whose partitioning is declared.
 DRIVERS = "Scan ExistingRDD"
 
 
@@ -104,9 +104,9 @@ def test_lanes_by_another_place_than_the_matched_one_lose_no_pair(
     spark: SparkSession, raw: Path, tmp_path: Path
 ) -> None:
     where = {"lat": "home_lat", "lng": "home_lng"}
-    told = pings()
-    homes = pa.table({name: told[column].take(pa.array(range(len(told))[::-1])) for column, name in where.items()})
-    both = told.append_column("home_lat", homes["home_lat"]).append_column("home_lng", homes["home_lng"])
+    sent = pings()
+    homes = pa.table({name: sent[column].take(pa.array(range(len(sent))[::-1])) for column, name in where.items()})
+    both = sent.append_column("home_lat", homes["home_lat"]).append_column("home_lng", homes["home_lng"])
     write(tmp_path / "raw", both, parts=1)
     by_home = geo_contract(fields=list(where.values()))
     route(by_home, str(tmp_path / "raw"), str(tmp_path / "lanes"), spark=spark)
@@ -227,8 +227,8 @@ def test_a_match_in_a_topic_has_an_id_that_is_the_same_in_every_run_and_no_other
     kinds = "rider_id string, rider_ts timestamp, driver_id string, distance_m double, driver_ts timestamp, rank int"
     at = datetime(2025, 11, 15, 12, tzinfo=UTC)
     rows = [("a", at, "b", 1.0, at, 1), ("a", at, "c", 2.0, at, 2), ("a/1", at, "b", 1.0, at, 1)]
-    told = [as_messages(spark.createDataFrame(each, kinds)).collect() for each in (rows, rows[::-1])]
-    one, again = ({json.loads(row["value"])["match_id"]: bytes(row["key"]) for row in each} for each in told)
+    sent = [as_messages(spark.createDataFrame(each, kinds)).collect() for each in (rows, rows[::-1])]
+    one, again = ({json.loads(row["value"])["match_id"]: bytes(row["key"]) for row in each} for each in sent)
     assert one == again
     assert sorted(one.values()) == [b"a", b"a", b"a/1"]
-    assert set(json.loads(told[0][0]["value"])) == {"match_id", *(kind.split()[0] for kind in kinds.split(", "))}
+    assert set(json.loads(sent[0][0]["value"])) == {"match_id", *(kind.split()[0] for kind in kinds.split(", "))}

@@ -143,7 +143,7 @@ def test_whole_numbers_become_degrees_by_their_scale(read: Read, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "said"),
+    ("column", "values", "message"),
     [
         ("id", pa.array([1.5]), "got 'double'; allowed: text, whole numbers"),
         ("lat", pa.array(["33.4"]), "got 'string'; allowed: numbers"),
@@ -152,11 +152,11 @@ def test_whole_numbers_become_degrees_by_their_scale(read: Read, tmp_path: Path)
     ],
 )
 def test_a_column_of_another_type_is_refused(
-    column: str, values: pa.Array, said: str, read: Read, tmp_path: Path
+    column: str, values: pa.Array, message: str, read: Read, tmp_path: Path
 ) -> None:
     table = pa.table({**{name: [value] for name, value in GOOD.items()}, column: values})
     pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read(tmp_path / "a.parquet")
 
 
@@ -195,10 +195,10 @@ def test_the_key_of_a_message_may_be_the_id_and_its_timestamp_the_time(session: 
     kinds = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
     at = datetime(2025, 11, 15, 12, tzinfo=UTC)
     value = b'{"lat": 33.4, "lng": -112.1}'
-    told = [(bytearray(b"d1"), value, "t", 3, 5, at), (bytearray(b"\xff"), value, "t", 3, 6, at)]
+    messages = [(bytearray(b"d1"), value, "t", 3, 5, at), (bytearray(b"\xff"), value, "t", 3, 6, at)]
     columns = Columns(id="key", time="timestamp")
     side = MatchSource("drivers", parse_address("kafka://b:1/t"), columns)
-    good, dead = as_pings(raw_messages(session.createDataFrame(told, kinds), side, Options(1000.0)), columns)
+    good, dead = as_pings(raw_messages(session.createDataFrame(messages, kinds), side, Options(1000.0)), columns)
     (found,) = good.collect()
     assert (found["driver"], found["ts"]) == ("d1", int(at.timestamp()) * 1_000_000)
     assert [(row["source"], row["reason"]) for row in dead.collect()] == [("t/3/6", "null-key")]

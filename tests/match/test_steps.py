@@ -227,8 +227,8 @@ def two_slots() -> list[tuple[float, float]]:
     return spots[at : at + 2]
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told", "twin: tombstones are lost"])
-def test_a_driver_that_went_to_another_slot_is_no_longer_found_in_the_first(steps: Steps, told: bool) -> None:
+@pytest.mark.parametrize("is_sent", [True, False], ids=["sent", "twin: tombstones are lost"])
+def test_a_driver_that_went_to_another_slot_is_no_longer_found_in_the_first(steps: Steps, is_sent: bool) -> None:
     here, there = two_slots()
     homes, slot = steps.step("match.Homes"), int(LANES.of(cells_of(*zip(here, strict=True)))[0]) % 2
     lanes = steps.step("match.Lanes", slot)
@@ -237,10 +237,10 @@ def test_a_driver_that_went_to_another_slot_is_no_longer_found_in_the_first(step
     sent = homes.take([moved[1]]), homes.take([moved[0], time_record(0, 0, 100)])
     assert [one.ts for batch in sent for one in of_kind(batch[slot], LEFT)] == [20]
     for batch in sent:
-        lanes.take([one for one in batch[slot] if told or one.kind != LEFT])
+        lanes.take([one for one in batch[slot] if is_sent or one.kind != LEFT])
     asked = [placed(REQUEST, "r", ts, ts, *here, lane=slot) for ts in (15, 25)]
     found = pairs(lanes.take([*asked, progress(90, 0)]))
-    assert found == {("r", 15, "d", 10)} | (set() if told else {("r", 25, "d", 10)})
+    assert found == {("r", 15, "d", 10)} | (set() if is_sent else {("r", 25, "d", 10)})
 
 
 def test_a_lane_answers_as_of_the_moment_of_a_request_whenever_it_comes(spark: SparkSession) -> None:

@@ -65,10 +65,12 @@ def test_all_pairs_are_found_over_batches_and_a_restart_and_unripe_requests_wait
     assert (last["riders"] + last["metrics"]["pending"], last["pings"]) == (asked, made.pings.num_rows)
     assert last["metrics"]["tombstones"] > 0
     assert last["copies_per_rider"] > 1
-    told = metrics(tmp_path)
-    assert len(told) == batches
-    assert sum(one["pairs"] for one in told) == last["pairs"] == len(matches(tmp_path / "out"))
-    assert all(one["entries"] < made.pings.num_rows / (batches * 0.75) for one in told), "the state is not thinned out"
+    reports = metrics(tmp_path)
+    assert len(reports) == batches
+    assert sum(one["pairs"] for one in reports) == last["pairs"] == len(matches(tmp_path / "out"))
+    assert all(one["entries"] < made.pings.num_rows / (batches * 0.75) for one in reports), (
+        "the state is not thinned out"
+    )
 
 
 @pytest.mark.faults
@@ -352,16 +354,16 @@ def test_one_clock_that_is_years_ahead_does_not_end_every_answer(
 def test_files_are_followed_until_the_match_is_asked_to_stop_and_a_stop_repeats_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    asked, told = threading.Event(), list[Any]()
+    asked, reports = threading.Event(), list[Any]()
     small(tmp_path, "drivers", 0, [("d1", 0, 0), ("d1", 60, 0)])
     small(tmp_path, "riders", 0, [("r1", 5, 10)])
 
     def tell(figures: Any) -> None:
-        told.append(figures)
-        if len(told) == 1:
+        reports.append(figures)
+        if len(reports) == 1:
             small(tmp_path, "drivers", 1, [("d1", 90, 0)])
             small(tmp_path, "riders", 1, [("r2", 62, 0)])
-        if sum(one.metrics["pairs"] for one in told) == 2:
+        if sum(one.metrics["pairs"] for one in reports) == 2:
             asked.set()
 
     sides = str(tmp_path / "in" / "drivers"), str(tmp_path / "in" / "riders")
@@ -372,7 +374,7 @@ def test_files_are_followed_until_the_match_is_asked_to_stop_and_a_stop_repeats_
     )
     assert (document.pairs, document.pings, document.riders) == (2, 3, 2)
     commits = (tmp_path / "out" / "_state" / "checkpoint" / "commits").glob("[0-9]*")
-    assert len(list(commits)) == len(told)
+    assert len(list(commits)) == len(reports)
     steps: list[tuple[str, int]] = []
     follow(
         *sides,

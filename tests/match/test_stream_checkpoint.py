@@ -66,18 +66,18 @@ def test_what_is_known_is_on_the_file_system_of_the_checkpoint_and_an_older_one_
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"checkpoint": "s3a://canary:canary@bucket/match"}, "login"),
         ({"state": "hdfs://canary@host/match"}, "--checkpoint"),
     ],
 )
 def test_addresses_that_are_no_place_for_it_are_refused_before_anything_is_written(
-    tmp_path: Path, given: dict[str, Any], said: str
+    tmp_path: Path, given: dict[str, Any], message: str
 ) -> None:
     sides = world(files=1, drivers=2, riders=2).write(tmp_path / "in")
     places = str(sides[0]), str(sides[1]), str(tmp_path / "out")
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError, match=message) as refused:
         follow(*places, Options(radius=3000.0), replace(FEW, **given))
     assert "canary" not in str(refused.value)
     assert not (tmp_path / "out").exists()

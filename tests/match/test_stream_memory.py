@@ -27,14 +27,14 @@ from keylane.spark.session import local_session
 
 *sides, target = sys.argv[1:]
 spark = local_session("local[2]", {"spark.driver.memory": "2g"})
-told = []
+seen = []
 how = Following(max_files=1, available_now=True, tasks=2)
-found = follow(*sides, target, Options(radius=1000.0), how, contract=geo_contract(60, 6), spark=spark, tell=told.append)
+found = follow(*sides, target, Options(radius=1000.0), how, contract=geo_contract(60, 6), spark=spark, tell=seen.append)
 java = spark.sparkContext._jvm.java
 java.lang.System.gc()
 runtime = java.lang.Runtime.getRuntime()
 left = runtime.totalMemory() - runtime.freeMemory()
-print(json.dumps({"metrics": [one.metrics for one in told], "pings": found.pings, "pairs": found.pairs, "left": left}))
+print(json.dumps({"metrics": [one.metrics for one in seen], "pings": found.pings, "pairs": found.pairs, "left": left}))
 """
 
 

@@ -95,7 +95,7 @@ def other_records(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda _: None, None),
         (restored, "older than the target"),
@@ -110,10 +110,10 @@ def other_records(checkpoint: Path) -> None:
 )
 @pytest.mark.usefixtures("no_spark")
 def test_a_checkpoint_that_is_not_that_of_the_last_batch_is_refused_before_spark_begins(
-    committed: Path, change: Callable[[Path], Any], said: str | None
+    committed: Path, change: Callable[[Path], Any], message: str | None
 ) -> None:
     change(committed / "out" / "_state" / "checkpoint")
-    with pytest.raises(BegunError if said is None else TargetError, match=said):
+    with pytest.raises(BegunError if message is None else TargetError, match=message):
         again(committed)
 
 
@@ -168,7 +168,7 @@ def both_gone(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda _: None, None),
         (lambda at: (at / "blocks" / "0000000001.parquet").unlink(), r"blocks/0000000001.parquet.*not read yet"),
@@ -185,7 +185,7 @@ def both_gone(state: Path) -> None:
     ],
 )
 def test_blocks_of_files_that_are_not_what_was_read_are_refused(
-    committed: Path, change: Callable[[Path], Any], said: str | None
+    committed: Path, change: Callable[[Path], Any], message: str | None
 ) -> None:
     nothing: Any = None
     at = committed / "out" / "_state"
@@ -202,10 +202,10 @@ def test_blocks_of_files_that_are_not_what_was_read_are_refused(
         (at / "blocks" / f"{batch:010d}.parquet").touch()
     change(at)
     body = BlockFiles(StateFolder(at, nothing))
-    if said is None:
+    if message is None:
         body.check()
         return
-    with pytest.raises(TargetError, match=said):
+    with pytest.raises(TargetError, match=message):
         body.check()
 
 

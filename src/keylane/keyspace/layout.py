@@ -171,7 +171,7 @@ def layout_problems(layout: ShardLayout) -> Iterator[str]:
 def layout_from_json(text: str, source: str = "the layout") -> ShardLayout:
     """A layout from JSON: `{"shards": [{"id", "start", "end", "load"}]}`, and `parents` and `closed` where known."""
     try:
-        document = json.loads(text)
+        document = json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise UsageError.of(f"{source} is not JSON: {error}") from None
     rows = document.get("shards") if isinstance(document, dict) else None
@@ -184,6 +184,15 @@ def layout_from_json(text: str, source: str = "the layout") -> ShardLayout:
         problems.append("the loads add up to more than a number holds")
     _refuse(problems)
     return layout_of(shard for shard in shards if shard is not None)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. A name that comes twice is refused: `json` keeps the last, and the other shards would be gone."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for n, (name, _) in enumerate(pairs) if any(name == other for other, _ in pairs[:n]))
+        raise ValueError(f"the name {shorten(twice)} is there twice in one object")
+    return found
 
 
 def layout_to_json(layout: ShardLayout) -> dict[str, Any]:
@@ -207,7 +216,7 @@ def _shard(row: Any, where: str, problems: list[str]) -> Shard | None:
     before = len(problems)
     id_ = row.get("id")
     if not _is_id(id_):
-        problems.append(f"{where}: id: got {shorten(id_)}; allowed: text of 1 to {LONGEST_ID} characters")
+        problems.append(f"{where}: id: got {shorten(id_)}; allowed: 1 to {LONGEST_ID} printable characters")
     where = f"{where} ({shorten(id_)})"
     problems += [
         f"{where}: {name}: {problem}: got {shorten(row.get(name))}; allowed: {HASH_KEY_FORM}"

@@ -117,8 +117,10 @@ def loads_in(path: Path) -> list[tuple[int, float]]:
     """The rows of a CSV of hash keys and loads."""
     rows, problems = [], []
     for line, row in csv_rows(path, ("hash_key", "load"), "hash_key,load as the first line"):
+        text = row["load"]
         try:
-            load = float(row["load"])
+            # Python's own form of numbers has digits of other scripts, and underscores.
+            load = float(text) if text.isascii() and "_" not in text else math.nan
         except ValueError:
             load = math.nan
         key = hash_key_in(row["hash_key"])
@@ -130,8 +132,10 @@ def loads_in(path: Path) -> list[tuple[int, float]]:
             rows.append((key, load))
     if not math.isfinite(sum(load for _, load in rows)):
         problems.append("the loads add up to more than a number holds")
+    if not rows and not problems:
+        problems.append("the file has no loads, only names of columns")
     if problems:
-        raise UsageError.of("; ".join(problems[:5]))
+        raise UsageError.of(f"{path}: {'; '.join(problems[:5])}")
     return rows
 
 

@@ -272,7 +272,14 @@ def test_arguments_that_make_no_sense_are_refused(run: Run, tmp_path: Path) -> N
     (tmp_path / "l.csv").write_text("hash_key,load\n5,-1\n")
     (tmp_path / "m.csv").write_text("key,load\n5,1\n")
     (tmp_path / "n.csv").write_text(f"hash_key,load\n{'5' * 200_000},1\n")
+    # Numbers of Python's that nobody else writes so; a file without a row; a name that comes twice.
+    (tmp_path / "o.csv").write_text("hash_key,load\n5,1_000\n")
+    (tmp_path / "p.csv").write_text("hash_key,load\n5,٥\n", encoding="utf-8")
+    (tmp_path / "q.csv").write_text("hash_key,load\n")
+    (tmp_path / "twice.json").write_text(f'{{"shards": [], {file.read_text()[1:]}')
     for arguments in (
+        *(("--layout", file, "--cap", 1, "--load", tmp_path / f"{name}.csv") for name in "opq"),
+        ("--layout", tmp_path / "twice.json", "--cap", 1),
         ("--layout", file),
         ("--layout", file, "--cap", 1, "--to", bare),
         ("--layout", file, "--cap", 0),

@@ -136,9 +136,7 @@ class HashKeyRegistry:
     def add(self, account: str, weight: int | None = None, sequence: Sequence | None = None) -> AddedKey:
         """The key of an account: the one it has, or the next. A weight that is given replaces the one it had."""
         if problem := _account_problem(account):
-            raise UsageError.of(
-                problem, got=account, allowed="text of at least one character, without a null character"
-            )
+            raise UsageError.of(problem, got=account, allowed="text, not empty and without a null character")
         with self._changing():
             known = self._find(account)
             if known is not None:

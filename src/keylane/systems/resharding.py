@@ -150,10 +150,12 @@ def open_record(path: Path, plan: str, stream: str, source: Path | None = None) 
 def check_plan(plan: ShardsPlanDocument) -> None:
     """Refuse a plan whose calls do not lead from its first layout to its last: it was edited, or cut.
 
-    Each call is possible where it stands, shards stay wide enough, and no more are open on the way than it says.
+    Each call is possible where it stands and names the shards there, shards stay wide enough, and no more are open on
+    the way than it says.
     """
     before, after = (_checked(side.layout) for side in (plan.before, plan.after))
     starts, peak = list(before.starts), len(before.starts)
+    ids = {shard.start: shard.id for shard in before.open}
     for step, call in enumerate(plan.calls, 1):
         at = int(call.at)
         place = bisect_left(starts, at)
@@ -164,11 +166,30 @@ def check_plan(plan: ShardsPlanDocument) -> None:
             starts.insert(place, at)
         else:
             raise _disagrees(f"call {step}, {call.call} at {call.at}, is not possible there")
+        if not _names_its_shards(call, ids, starts[place - 1]):
+            raise _disagrees(f"call {step}, {call.call} at {call.at}, names other shards or another place")
         peak = max(peak, len(starts))
-    if starts != after.starts:
+    if starts != after.starts or [ids[start] for start in starts] != [shard.id for shard in after.open]:
         raise _disagrees("its calls do not lead to the layout that it ends with")
     if peak != plan.peak_shards:
         raise _disagrees(f"{plural(peak, 'shard')} are open on the way, and it says {plan.peak_shards}")
+
+
+def _names_its_shards(call: ShardCall, ids: dict[int, str], low: int) -> bool:
+    """Whether a call names the shards at its boundary, in its arguments too; `ids` by start are those after it then.
+
+    `low` is where the shard below the boundary begins.
+    """
+    at, below = int(call.at), ids[low]
+    if call.call == "SplitShard":
+        wanted, arguments, made = [below], {"ShardToSplit": below, "NewStartingHashKey": call.at}, [low, at]
+    else:
+        above = ids.pop(at)
+        wanted, arguments, made = [below, above], {"ShardToMerge": below, "AdjacentShardToMerge": above}, [low]
+    if len(call.makes) != len(made) or call.shards != wanted or call.arguments != arguments:
+        return False
+    ids |= dict(zip(made, call.makes, strict=True))
+    return True
 
 
 def _checked(rows: Sequence[ShardRow]) -> ShardLayout:

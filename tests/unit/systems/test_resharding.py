@@ -264,6 +264,14 @@ def edited(plan: ShardsPlanDocument, how: str) -> ShardsPlanDocument:
         del calls[len(calls) // 2]
     elif how == "another order":
         calls.sort(key=lambda call: call.call == "MergeShards")
+    elif how == "another place in the arguments":
+        split = next(n for n, call in enumerate(calls) if call.call == "SplitShard")
+        given = {**calls[split].arguments, "NewStartingHashKey": "77"}
+        calls[split] = calls[split].model_copy(update={"arguments": given})
+    elif how == "another shard":
+        calls[0] = calls[0].model_copy(update={"shards": ["nope", *calls[0].shards[1:]]})
+    elif how == "another id for a new shard":
+        calls[-1] = calls[-1].model_copy(update={"makes": ["nope", *calls[-1].makes[1:]]})
     return plan.model_copy(update={"calls": calls})
 
 
@@ -276,6 +284,9 @@ def edited(plan: ShardsPlanDocument, how: str) -> ShardsPlanDocument:
         "a split one key wide",
         "a call less",
         "another order",
+        "another place in the arguments",
+        "another shard",
+        "another id for a new shard",
     ],
 )
 def test_a_plan_that_does_not_agree_with_itself_is_refused(how: str) -> None:

@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from keylane import Router
 from keylane.pipelines.migrate import plan_migrate
@@ -178,9 +178,22 @@ class LiveMigration:
                 offsets[message.partition()] = message.offset() + 1
             if offsets:
                 committed = [TopicPartition(self.topic, lane, at) for lane, at in offsets.items()]
-                consumer.commit(offsets=committed, asynchronous=False)
+                self._commit(consumer, committed)
                 slow.begin()
             slow.look(is_open=gate.gate is not None)
+
+    @staticmethod
+    def _commit(consumer: Any, offsets: list[TopicPartition]) -> None:
+        """Until it is: what a broker that is away has not answered is asked again."""
+        until = time.monotonic() + 90
+        while True:
+            try:
+                consumer.commit(offsets=offsets, asynchronous=False)
+            except KafkaException:
+                assert time.monotonic() < until
+                time.sleep(0.2)
+            else:
+                return
 
     @contextmanager
     def running(self, keys: Callable[[int], str], records: int, per_second: float = 2_000.0) -> Iterator[LiveMigration]:
@@ -195,7 +208,7 @@ class LiveMigration:
             for thread in threads:
                 thread.join(300)
             assert not self.failures, self.failures
-            reader.join(60)
+            reader.join(180)
             assert not reader.is_alive(), f"{len(self.applies)} of {total} applied"
         finally:
             self._stop.set()

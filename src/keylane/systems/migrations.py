@@ -218,12 +218,13 @@ class Driver:
         return found
 
     def _look(self, entries: tuple[Entry, ...], all_stopped: bool) -> World:
+        hold, phase = hold_of(entries), phase_of(entries)
+        stopped = self.journal.stopped(hold) if hold is not None and phase not in OVER else frozenset[str]()
+        # Behind the acknowledgements: what a producer wrote before its own is in the ends.
         ends = self.migrator.ends()
         now = self.waiting.clock()
         if ends != self._ends:
             self._ends, self._since = ends, now
-        hold, phase = hold_of(entries), phase_of(entries)
-        stopped = self.journal.stopped(hold) if hold is not None and phase not in OVER else frozenset[str]()
         fences = entries[-1].fences if entries else ()
         watched = bool(self.groups) and bool(fences) and (phase == "open" or not self.plan.gated)
         applied = self.migrator.applied(self.groups, fences) if watched else None

@@ -41,6 +41,8 @@ __all__ = ["GatedConsumer", "MigratingProducer", "spark_offsets"]
 LOOK_SECONDS: Final = 0.1
 #: How long a producer waits at the fence before `send` gives up.
 HELD_SECONDS: Final = 600.0
+#: How long a group's coordinator is asked for what is committed.
+ASK_SECONDS: Final = 5.0
 #: A parent that stands still for so long below its fence is read: there may be no record left.
 STILL_SECONDS: Final = 1.0
 
@@ -304,11 +306,15 @@ class GatedConsumer:
 
     def _applied(self, gate: LaneGate, lane: int) -> dict[int, int]:
         """What the group has committed of the parents of a lane."""
-        from confluent_kafka import TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition
 
         topic, parents = parse_address(self._view.plan["old"]["address"]).name, gate.parents[lane]
         asked = [TopicPartition(topic, old) for old in parents]
-        found = {one.partition: one.offset for one in self.consumer.committed(asked, timeout=10.0)}
+        try:
+            found = {one.partition: one.offset for one in self.consumer.committed(asked, timeout=ASK_SECONDS)}
+        except KafkaException:
+            # Without an answer nothing is known to be drained: the lane is held, and asked about again.
+            found = {}
         return {old: self._passed(gate, old, found.get(old, -1)) for old in parents}
 
     def _passed(self, gate: LaneGate, old: int, committed: int) -> int:

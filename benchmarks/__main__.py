@@ -33,6 +33,7 @@ QUESTIONS = (
     "route",
     "kafka",
     "verify",
+    "migrate",
     "profile",
     "promise",
     "geo_balance",

@@ -40,12 +40,11 @@ PINNED = [f"k{n}" for n in range(40)]
 @contextmanager
 def migrator(run: LiveMigration) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "keylane", "migrate", "run", str(run.plan), "--patience", "120s", "-o", "json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_for(what: Callable[[], bool], seconds: float = 120.0) -> None:

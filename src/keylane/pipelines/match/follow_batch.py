@@ -103,7 +103,7 @@ class MatchBatches:
         self.probe("staged", batch)
         self.check_topics()
         figures = added(self.last.counts, counts, dead, self.epochs[-1].lanes.count, began)
-        epochs = after_batch(self.epochs, {"": counts.newest}, counts.oldest)
+        epochs = after_batch(self.epochs, counts.newest, counts.oldest)
         moved = self.written.moved(staging, batch, figures)
         done = replace(done, epochs=epochs, counts=figures.total, moved=moved, slots=slots, rules=self.rules.changeable)
         self.state.commit(done, self.written.folder, self.probe)

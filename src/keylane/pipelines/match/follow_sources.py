@@ -336,12 +336,12 @@ class Epochs:
         return self.known[epoch.fingerprint]
 
 
-def after_batch(used: list[InUse], newest: Mapping[str, int], oldest: int | None) -> tuple[Epoch, ...]:
+def after_batch(used: list[InUse], newest: int, oldest: int | None) -> tuple[Epoch, ...]:
     """What stays in use after a batch.
 
-    `newest` has the times of its newest pings, `oldest` that of the oldest ping, of all drivers, that still counts.
+    `newest` is the time of its newest ping, `oldest` that of the oldest ping, of all drivers, that still counts.
     """
     *old, current = (one.epoch for one in used)
-    last = replace(current, newest=max([current.newest, *newest.values()]))
+    last = replace(current, newest=max(current.newest, newest))
     needed = [one for one in old if oldest is not None and oldest <= one.newest]
     return (*needed, last)

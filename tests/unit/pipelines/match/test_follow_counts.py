@@ -71,10 +71,10 @@ def used(*newest: int) -> list[InUse]:
 
 
 def test_an_old_contract_is_in_use_while_a_ping_that_it_placed_can_be_seen() -> None:
-    assert [one.epoch for one in after_batch(used(100, 200), {"0": 250}, 100)] == [0, 1]
-    assert after_batch(used(100, 200), {"0": 250}, 101)[-1].newest == 250
-    assert [one.epoch for one in after_batch(used(100, 200), {}, 101)] == [1]
-    assert [one.epoch for one in after_batch(used(100, 200), {}, None)] == [1]
+    assert [one.epoch for one in after_batch(used(100, 200), 250, 100)] == [0, 1]
+    assert after_batch(used(100, 200), 250, 101)[-1].newest == 250
+    assert [one.epoch for one in after_batch(used(100, 200), 0, 101)] == [1]
+    assert [one.epoch for one in after_batch(used(100, 200), 0, None)] == [1]
 
 
 @pytest.mark.parametrize(

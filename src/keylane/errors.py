@@ -187,6 +187,12 @@ class DataError(KeylaneError, ValueError):
     """A data set that cannot be read, or does not hold what was asked of it."""
 
 
+class NoSuchFieldError(DataError, LookupError):
+    """A field or column that the data does not have: asked for by an option, or by a contract."""
+
+    exit_code = 2
+
+
 class MissingExtraError(KeylaneError, ImportError):
     """A part of keylane whose libraries are not installed; gives the command that installs them."""
 

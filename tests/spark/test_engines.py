@@ -260,13 +260,25 @@ def test_both_engines_give_one_document(name: str, spark: SparkSession, tmp_path
     assert (here.by_window == there.by_window).all()
 
 
-@pytest.mark.parametrize("lane", [-1, 2**31, None, "x", "1.0"])
-def test_both_engines_refuse_what_is_no_lane(lane: Any, spark: SparkSession, tmp_path: Path) -> None:
-    lanes = [0, 1, lane] if isinstance(lane, int | None) else ["0", "1", lane]
+@pytest.mark.parametrize("none", [None, ""], ids=["null", "an empty cell"])
+def test_both_engines_count_a_record_without_a_lane_as_unread(
+    none: str | None, spark: SparkSession, tmp_path: Path
+) -> None:
+    lanes: list[Any] = [0, 1, None] if none is None else ["0", "1", ""]
     pq.write_table(pa.table({"k": ["a", "b", "c"], "lane": lanes}), tmp_path / "a.parquet")
-    shown = f"{lane!r}" if lane is not None else "'null'"
+    here, there = (
+        profile(str(tmp_path), ["k"], options=Options(lane="lane"), spark=session) for session in (None, spark)
+    )
+    assert document(here) == document(there)
+    assert here.without_key.malformed == 1
+
+
+@pytest.mark.parametrize("lane", [-1, 2**31, "x", "1.0"])
+def test_both_engines_refuse_what_is_no_lane(lane: Any, spark: SparkSession, tmp_path: Path) -> None:
+    lanes = [0, 1, lane] if isinstance(lane, int) else ["0", "1", lane]
+    pq.write_table(pa.table({"k": ["a", "b", "c"], "lane": lanes}), tmp_path / "a.parquet")
     for session in (None, spark):
-        with pytest.raises(DataError, match=f"^column 'lane' holds no lane: got {shown}; allowed: 0 to 999999$"):
+        with pytest.raises(DataError, match=f"^column 'lane' holds no lane: got {lane!r}; allowed: 0 to 999999$"):
             profile(str(tmp_path), ["k"], options=Options(lane="lane"), spark=session)
 
 

@@ -134,8 +134,24 @@ def test_all_but_the_noise_of_java_is_passed_on(capsys: pytest.CaptureFixture[st
     reader, writer = os.pipe()
     os.write(writer, b"WARNING: Using incubator modules: jdk.incubator.vector\nException in thread \xff\n")
     os.close(writer)
-    session._pass_on(reader, "stderr")
+    output = session._JavaOutput()
+    output.release()
+    output._read(reader, "stderr")
     assert capsys.readouterr().err == "Exception in thread \ufffd\n"
+
+
+def test_a_java_that_does_not_start_prints_nothing_and_its_last_words_are_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    output = session._JavaOutput()
+    writer = output.pipe("stderr")
+    os.write(writer, b"OpenJDK warning\nInvalid maximum heap size: -Xmx99999999g\nError: Could not create the JVM.\n")
+    os.close(writer)
+    assert output.last_words() == "Invalid maximum heap size: -Xmx99999999g"
+    assert capsys.readouterr().err == ""
+    # The twin: of one that has started all of it is shown.
+    output.release()
+    assert "Could not create" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

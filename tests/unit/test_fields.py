@@ -91,7 +91,7 @@ def test_a_field_that_no_record_has_is_named_with_those_that_there_are(
     contract: Make, field: str, hint: str | None
 ) -> None:
     batch = pa.table({"payload": [{"merchant": {"id": "a"}}], "n": [1]})
-    said = rf"no column '{field}': got '{field}'; allowed: payload\.merchant\.id, n" + (f".*{hint}" if hint else "")
+    said = rf"no column '{field}': allowed: payload\.merchant\.id, n" + (f".*{hint}" if hint else "")
     with pytest.raises(DataError, match=said):
         Router(contract(**spec(field))).lanes(batch)
 

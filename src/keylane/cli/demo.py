@@ -14,7 +14,7 @@ from keylane.cli.demo_shards import shards
 from keylane.cli.options import master_option
 from keylane.cli.output import Result, Section, output_option, write
 from keylane.cli.progress import FIGURES, PAGE, progress, ready
-from keylane.numbers import count, percent, share
+from keylane.numbers import count, percent, share, times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,7 +106,9 @@ def as_result(found: DemoFigures, page: Path) -> Result:
     columns = ("stream", "contract", "lanes", "max_over_mean", "before_noon", "after_noon", "idle_lanes", "order")
     title = f"Drift: how many of {count(found.merchants)} keys move when the lane count changes"
     drift = Section(DRIFT, [_drift_row(row) for row in found.drift], title)
-    return Result(document, [Section(columns, rows), drift], [f"Look at it: {page.as_uri()}"])
+    forms = dict.fromkeys(("max_over_mean", "before_noon", "after_noon"), times)
+    heads = {"max_over_mean": "fullest over mean"}
+    return Result(document, [Section(columns, rows, forms=forms, heads=heads), drift], [f"Look at it: {page.as_uri()}"])
 
 
 def _row(case: DemoCase, trial: DemoTrial, i: int) -> dict[str, Any]:

@@ -139,6 +139,8 @@ def explain(
         note("explain: '-' is taken as a key; --keys-from - reads keys from stdin")
     if null and asked:
         raise click.UsageError("KEY or --null is needed, not both")
+    if keys_from is not None and not asked:
+        raise DataError.of(f"{keys_from.name} has no keys", got="an empty file", allowed="one key a line, in UTF-8")
     if not asked and (null or path is not None):
         asked = [None]
     one = _asker(path, encoding, null=null, **options)

@@ -117,12 +117,13 @@ def _rows(document: IdentifyDocument) -> Section:
         "with a key": document.keyed_rows,
         "null key": document.null_rows,
         "empty key": document.empty_rows,
-        "without a lane": document.rows - document.keyed_rows - document.null_rows - document.empty_rows,
+        "key too long": document.long_rows,
     }
+    kinds["without a lane"] = document.rows - sum(kinds.values())
     rows = [
         {"records": name, "count": number, "share": number / document.rows}
         for name, number in kinds.items()
-        if document.rows and (number or name != "without a lane")
+        if document.rows and (number or name not in ("key too long", "without a lane"))
     ]
     return Section(("records", "count", "share"), rows, forms={"share": numbers.share})
 

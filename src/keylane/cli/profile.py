@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from keylane.contract.model import Contract
-    from keylane.documents.profile import ProfileDocument
+    from keylane.documents.profile import ProfileDocument, ProfileWindows
     from keylane.profile.model import Profile
 
 
@@ -290,19 +290,42 @@ def as_result(document: ProfileDocument, *, show_keys: bool, page: str | None = 
     columns = ["rank", "key", "records", "share"]
     columns += ["bytes"] if any(one.bytes is not None for one in document.heavy) else []
     columns += ["error"] if document.approximate else []
-    rows = [
-        {"window": n + 1, "from": edge, "records": records, "keys": keys, "new_keys": new}
-        for n, (edge, records, keys, new) in enumerate(
-            zip(windows.edges, windows.records, windows.distinct_keys, windows.new_keys, strict=False)
-        )
-    ]
     heavy = Section(tuple(columns), document.heavy, "heavy keys", {"share": numbers.share, "bytes": numbers.size})
-    parts = Section(("window", "from", "records", "keys", "new_keys"), rows, f"windows, by {windows.kind}")
+    columns_of = ("window", "from", "records", "keys", "new_keys")
+    parts = Section(columns_of, _window_rows(windows), f"windows, by {windows.kind}")
     lanes = lanes_table(document)
     sections = [heavy, *([lanes] if lanes else []), parts]
     lines = list(_lines(document, show_keys=show_keys))
     lines += [f"page: {page}"] if page else []
     return Result(document, sections, lines, answer=list(_answer(document)))
+
+
+#: A table lists windows of no shorter time, in seconds: what a second looks like in 24 parts helps nobody.
+_SHORT: Final = 60.0
+
+
+def _window_rows(windows: ProfileWindows) -> list[dict[str, Any]]:
+    """The windows, those without records that follow each other as one row; none of less than a minute in all."""
+    if 0 < _seconds(windows) < _SHORT:
+        return []
+    rows: list[dict[str, Any]] = []
+    figures = zip(windows.edges, windows.records, windows.distinct_keys, windows.new_keys, strict=False)
+    for n, (edge, records, keys, new) in enumerate(figures, 1):
+        if rows and records == rows[-1]["records"] == 0:
+            rows[-1]["window"] = f"{str(rows[-1]['window']).partition(' ')[0]} to {n}"
+        else:
+            rows.append({"window": n, "from": edge, "records": records, "keys": keys, "new_keys": new})
+    return rows
+
+
+def _seconds(windows: ProfileWindows) -> float:
+    """The time from the first edge to the last; 0 where windows are of positions."""
+    from datetime import datetime
+
+    if windows.kind != "time":
+        return 0.0
+    first, last = (datetime.fromisoformat(str(edge)) for edge in (windows.edges[0], windows.edges[-1]))
+    return (last - first).total_seconds()
 
 
 def _answer(document: ProfileDocument) -> Iterator[str]:
@@ -335,6 +358,9 @@ def _lines(document: ProfileDocument, *, show_keys: bool) -> Iterator[str]:
         rare = f"a fair hash gives this in fewer than {document.hot.alpha:g} of cases, or a second writer does"
         yield f"  WHY: what fills a lane above the mean; `hot` where {rare}"
     yield from (f"  {note}" for note in profile_notes(document))
+    if 0 < (seconds := _seconds(document.windows)) < _SHORT:
+        cut = f"{numbers.plural(len(document.windows.records), 'window')} of {numbers.duration(seconds)} in all"
+        yield f"  {cut} are not listed; -o json and --report have them"
     if not show_keys:
         yield "  keys are cut and hashed; --show-keys shows them whole"
     kept = document.profile

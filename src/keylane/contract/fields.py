@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from keylane.errors import DataError, did_you_mean
+from keylane.errors import NoSuchFieldError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -91,11 +91,12 @@ def in_tree(tree: Mapping[str, Any], name: str) -> bool:
     return True
 
 
-def no_such_field(what: str, name: str, known: Sequence[str], hint: str = "") -> DataError:
+def no_such_field(what: str, name: str, known: Sequence[str], hint: str = "") -> NoSuchFieldError:
     """The error for a field that no record has: names the fields that there are, and the nearest of them."""
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
     near = did_you_mean(name, known) or _same_end(name, known)
-    return DataError.of(what, got=name, allowed=", ".join(known[:_SHOWN]) + more, hint=hint or near)
+    got = None if repr(name) in what else name
+    return NoSuchFieldError.of(what, got=got, allowed=", ".join(known[:_SHOWN]) + more, hint=hint or near)
 
 
 def lacking_text(batch: int, names: Sequence[str]) -> str:

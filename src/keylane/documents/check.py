@@ -63,7 +63,7 @@ class MisplacedRow(Document):
     """A row that is not where the contract puts its key."""
 
     key: str | None = Field(description="Cut, with a hash, unless --show-keys; null for the null key.")
-    lane: LaneId | None = Field(description="Where it is; null where the data has no lane for it.")
+    lane: LaneId
     expected: LaneId
     shard: str | None = Field(None, description="The open shard that is its lane, of a stream; otherwise null.")
     expected_shard: str | None = Field(None, description="The shard that is `expected`, of a stream; otherwise null.")
@@ -83,6 +83,7 @@ class CheckedRows(Document):
 
     rows: Count
     misplaced: Count | None = Field(description="Null where the data has no lanes.")
+    laneless: Count = Field(0, description="Rows whose lane is null, which cannot be compared.")
     examples: list[MisplacedRow] = Field(description="Up to three of the misplaced rows, each of another key.")
     heaviest: HeaviestKey | None = Field(description="Null where no row has a key.")
     unplaced: dict[Reason, AtLeastOne] = Field(description="Rows without a lane, by reason.")

@@ -88,6 +88,7 @@ class IdentifyDocument(Document):
     keyed_rows: Count
     null_rows: Count
     empty_rows: Count
+    long_rows: Count = Field(0, description="Keys above 64 KiB, which are not compared.")
     distinct_keys: Count = Field(description="Of the sample, not of all rows.")
     unexplained_rows: Count
     notes: list[Text]

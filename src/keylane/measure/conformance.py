@@ -55,7 +55,7 @@ class Misplaced:
     """A row that is not in the lane that the contract gives its key; rows are counted from 1."""
 
     key: bytes | None
-    lane: int | None
+    lane: int
     expected: int
     row: int
     offset: int | None = None
@@ -68,6 +68,8 @@ class Conformance:
     router: Router
     rows: int = 0
     misplaced: int = 0
+    #: Rows whose cell in the column of lanes is empty: nobody knows where they are.
+    laneless: int = 0
     without_key: int = 0
     _first: list[Misplaced] = field(default_factory=list)
     _by_lane: dict[int, Misplaced] = field(default_factory=dict)
@@ -100,7 +102,8 @@ class Conformance:
     def _compare(self, decided: Decided, at: NDArray[np.int32], offsets: pa.Array | None) -> None:
         """Compare the lanes in the data with the promised ones; tiers are other streams and have other lanes."""
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
-        wrong = np.flatnonzero(bound & (at != decided.lane))
+        self.laneless += int(np.count_nonzero(at < 0))
+        wrong = np.flatnonzero(bound & (at >= 0) & (at != decided.lane))
         self.misplaced += len(wrong)
         if len(self._by_lane) < EXAMPLES:
             # A topic is read lane by lane: its first misplaced rows are all in one.
@@ -114,9 +117,8 @@ class Conformance:
                 break
 
     def _example(self, decided: Decided, at: NDArray[np.int32], row: int, offsets: pa.Array | None) -> Misplaced:
-        lane = int(at[row]) if at[row] >= 0 else None
         key, offset = decided.keys.base[row].as_py(), None if offsets is None else offsets[row].as_py()
-        return Misplaced(key, lane, int(decided.lane[row]), self.rows + row + 1, offset)
+        return Misplaced(key, int(at[row]), int(decided.lane[row]), self.rows + row + 1, offset)
 
     @property
     def examples(self) -> list[Misplaced]:
@@ -169,7 +171,7 @@ class Conformance:
 
 
 def _lanes_in(column: pa.Array, name: str) -> NDArray[np.int32]:
-    """The lanes rows are in; -1, which no contract promises, for a row without one."""
+    """The lanes rows are in; -1 for a row without one."""
     missing = nulls_of(column)
     lanes = lane_numbers(column.filter(pa.array(~missing)), name)
     out = np.full(len(missing), -1, np.int32)
@@ -204,10 +206,12 @@ def _findings(found: Conformance, show: Show) -> Iterator[Finding]:
         wrong = f"{numbers.count(found.misplaced)} of {numbers.count(found.rows)} rows"
         text = f"{wrong} ({numbers.share(found.misplaced / found.rows)}) are not in the lane the contract promises"
         one = found.examples[0]
-        seen = "no lane" if one.lane is None else f"lane {one.lane}"
         where = f"row {numbers.count(one.row)}" if one.offset is None else f"offset {one.offset}"
-        example = f"{where}: {seen}, promised {one.expected}"
+        example = f"{where}: lane {one.lane}, promised {one.expected}"
         yield Finding("error", "data", f"{text} ({example}); hint: keylane identify says who wrote them")
+    if found.laneless:
+        rows = f"{numbers.count(found.laneless)} of {numbers.plural(found.rows, 'row')}"
+        yield Finding("warning", "data", f"{rows} cannot be compared: their lane is null")
     for reason, count in sorted(found.unplaced.items()):
         severity: Severity = "warning" if reason in (Reason.NULL_KEY, Reason.EMPTY_KEY, Reason.NO_POSITION) else "error"
         yield Finding(

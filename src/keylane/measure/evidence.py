@@ -22,7 +22,7 @@ from keylane.keys.columns import AS_WRITTEN, encode_column, strip_registry_heade
 from keylane.placement.partitioners import Partitioner, partitioner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -170,21 +170,28 @@ def _lane_of_nothing(name: str, key: bytes | None, lanes: int) -> int | None:
 # Mixtures: shares of several writers, from which rule each record fits first.
 
 
-def first_fits(predicted: Sequence[NDArray[Any]], lanes: int, *, few: bool = False) -> NDArray[np.float64]:
+def agreement(predicted: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """How many records each rule (rows) is the first to fit, had each rule (columns) written all of them."""
+    out = np.zeros((len(predicted), len(predicted)), np.int64)
+    for writer, at in enumerate(predicted):
+        left = np.ones(len(at), bool)
+        for rule in range(writer + 1):
+            fit = left & (predicted[rule] == at)
+            out[rule, writer] = np.count_nonzero(fit)
+            left &= ~fit
+    return out
+
+
+def first_fits(agreed: NDArray[np.int64], records: int, lanes: int, *, few: bool = False) -> NDArray[np.float64]:
     """Chance of each first fit (rows; the last: none) under each writer (columns; the last: no known rule).
 
-    Measured on the lanes that the rules predict for sampled records, because rules may be related: two folds of one
-    hash agree on half of the keys, not on one in n. `few`: the unexplained records are of a few keys, each of which
-    fits a rule always or never, so chance hides none of them.
+    Measured on the lanes that the rules predict for all records, because rules may be related: two folds of one hash
+    agree on half of the keys, not on one in n. `agreed` counts that (`agreement`), of so many `records`. `few`: the
+    unexplained records are of a few keys, each of which fits a rule always or never, so chance hides none of them.
     """
-    rules = len(predicted)
+    rules = len(agreed)
     out = np.zeros((rules + 1, rules + 1))
-    for writer in range(rules):
-        left = np.ones(len(predicted[writer]), bool)
-        for rule in range(writer + 1):
-            fit = left & (predicted[rule] == predicted[writer])
-            out[rule, writer] = fit.mean()
-            left &= ~fit
+    out[:rules, :rules] = agreed / max(1, records)
     chance = 0.0 if few else 1 / lanes
     out[:, rules] = [*((1 - chance) ** rule * chance for rule in range(rules)), (1 - chance) ** rules]
     return out
@@ -239,6 +246,10 @@ LanesFrom: TypeAlias = Literal["given", "proven", "seen"]
 PAIRS: Final = 5_000
 #: Unexplained rows that are kept for a second look.
 KEPT: Final = 20_000
+#: Bytes of a key that is compared with every rule. Hashes of single long keys are pure Python: one of 30 MB takes
+#: minutes under all of them, and proves no more than a short one. A contract names no longer ones, and Kafka's clients
+#: send no record above 1 MiB by default.
+LONGEST: Final = 1 << 16
 #: A rule is believed when chance alone would make it fit as well less often than this.
 BELIEF: Final = 1e-6
 MOST_WRITERS: Final = 4
@@ -280,16 +291,18 @@ class Tally:
     rows: int = 0
     highest: int = 0
     unplaced: int = 0
+    long: int = 0
     nulls: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     empties: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     rules: list[Hypothesis] = field(default_factory=list)
     first: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    agreed: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     left: list[Rows] = field(default_factory=list)
     step: int = 1
     space: KeySpace | None = None
 
     def keyed(self, batch: pa.RecordBatch) -> Rows:
-        """Count a batch, set null and empty keys aside, and return the rest as (keys, lanes)."""
+        """Count a batch, set null, empty and overlong keys aside, and return the rest as (keys, lanes)."""
         keys, lanes = readable_keys(batch.column(0)), batch.column(1)
         self.rows += len(keys)
         if lanes.null_count:
@@ -305,6 +318,10 @@ class Tally:
         if empty is not None and empty.any():
             self.empties = _added(self.empties, at[empty])
             keys, at = keys.filter(pa.array(~empty)), at[~empty]
+        long = long_keys(keys)
+        if long is not None and long.any():
+            self.long += int(long.sum())
+            keys, at = keys.filter(pa.array(~long)), at[~long]
         return keys, at
 
     def choose(self, pairs: Rows, seen: int) -> None:
@@ -317,20 +334,21 @@ class Tally:
             self.lanes_from = "proven" if proven else "seen"
         self.rules = believed(candidates, pairs, self.lanes)
         self.first = np.zeros(len(self.rules) + 1, np.int64)
+        self.agreed = np.zeros((len(self.rules), len(self.rules)), np.int64)
 
     def count(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
-        """Hold rows against the rules in turn, each rule only against what none before it explains."""
-        for i, rule in enumerate(self.rules):
-            fits = predicted_lanes(rule, keys, self.lanes) == at
-            hits = int(np.count_nonzero(fits))
-            self.first[i] += hits
-            if hits == len(at):
-                return
-            rest = np.flatnonzero(~fits)
-            keys, at = keys.take(pa.array(rest)), at[rest]
-        self.first[-1] += len(at)
-        if len(at):
-            self._keep(plain(keys), at)
+        """Hold rows against the rules in turn; and the rules against each other, on every row, as shares need it."""
+        predicted = [predicted_lanes(rule, keys, self.lanes) for rule in self.rules]
+        self.agreed += agreement(predicted)
+        left = np.ones(len(at), bool)
+        for i, lanes in enumerate(predicted):
+            fits = left & (lanes == at)
+            self.first[i] += int(np.count_nonzero(fits))
+            left &= ~fits
+        rest = np.flatnonzero(left)
+        self.first[-1] += len(rest)
+        if len(rest):
+            self._keep(plain(keys.take(pa.array(rest))), at[rest])
 
     def _keep(self, keys: pa.Array, at: NDArray[np.int32]) -> None:
         """Keep unexplained rows evenly over all the data: every step-th, and of too many every other one."""
@@ -382,11 +400,20 @@ def _added(counts: NDArray[np.int64], at: NDArray[np.int32]) -> NDArray[np.int64
 
 def empty_keys(keys: pa.Array) -> NDArray[np.bool_] | None:
     """Which keys are empty; None for numbers, which cannot be."""
+    return _by_length(keys, lambda length: pc.equal(length, 0))
+
+
+def long_keys(keys: pa.Array) -> NDArray[np.bool_] | None:
+    """Which keys are too long to be compared with every rule; None for numbers, which cannot be."""
+    return _by_length(keys, lambda length: pc.greater(length, LONGEST))
+
+
+def _by_length(keys: pa.Array, judge: Callable[[pa.Array], pa.Array]) -> NDArray[np.bool_] | None:
     values = keys.dictionary if pa.types.is_dictionary(keys.type) else keys
     if pa.types.is_integer(values.type):
         return None
-    empty = np.asarray(pc.equal(pc.binary_length(values), 0).to_numpy(zero_copy_only=False), bool)
-    return empty[keys.indices.to_numpy()] if pa.types.is_dictionary(keys.type) else empty
+    found = np.asarray(judge(pc.binary_length(values)).to_numpy(zero_copy_only=False), bool)
+    return found[keys.indices.to_numpy()] if pa.types.is_dictionary(keys.type) else found
 
 
 def predicted_lanes(rule: Hypothesis, keys: pa.Array, lanes: int) -> NDArray[np.int32]:

@@ -28,6 +28,7 @@ from keylane.contract.partitioners import FACTS
 from keylane.measure.evidence import (
     BELIEF,
     EVEN,
+    LONGEST,
     STRIPPED,
     Hypothesis,
     Rows,
@@ -99,6 +100,8 @@ class Identification:
     distinct_keys: int
     unexplained_rows: int
     notes: tuple[str, ...] = ()
+    #: Rows whose key is too long to be compared.
+    long_rows: int = 0
 
     @property
     def leading(self) -> int:
@@ -126,7 +129,7 @@ def identify(
     head = _take(rows, HEAD)
     keys, at = joined(head)
     if not len(at):
-        return _nothing(tally, ["no row has a key and a lane"])
+        return _nothing(tally, ["no row has a key and a lane", *_set_aside(tally)])
     pairs = distinct_pairs(keys, at)
     tally.choose(pairs, int(at.max()) + 1)
     thin = thinned(keys, at)
@@ -152,7 +155,7 @@ def _then(head: list[Rows], rest: Iterator[Rows]) -> Iterator[Rows]:
 
 def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
     distinct = len(pc.unique(pairs[0]))
-    found, unexplained = _first_look(tally, pairs, thin)
+    found, unexplained = _first_look(tally, pairs)
     late, unexplained = _second_look(tally, unexplained, thin)
     known = max(0.0, 1 - unexplained - sum(writer.share for writer in late))
     total = sum(writer.share for writer in found)
@@ -203,11 +206,11 @@ def _reach(tally: Tally) -> None:
         tally.lanes, tally.lanes_from = tally.highest + 1, "seen"
 
 
-def _first_look(tally: Tally, pairs: Rows, thin: Rows) -> tuple[list[Writer], float]:
+def _first_look(tally: Tally, pairs: Rows) -> tuple[list[Writer], float]:
     """The writers that the first rows showed, with their shares of all rows; and the share that none explains."""
     if not tally.rules:
         return [], 1.0
-    parts = shares(tally.first, _matrix(tally.rules, thin[0], tally.lanes, tally.left))
+    parts = shares(tally.first, _matrix(tally))
     return [_writer(r, float(p), tally, pairs) for r, p in zip(tally.rules, parts, strict=False)], float(parts[-1])
 
 
@@ -246,7 +249,7 @@ def _second_look(tally: Tally, unexplained: float, thin: Rows) -> tuple[list[Wri
     if not tally.rules:
         tally.lanes, tally.lanes_from = again.lanes, again.lanes_from
     again.count(keys, at)
-    parts = shares(again.first, _matrix(again.rules, keys, again.lanes, again.left)) * unexplained
+    parts = shares(again.first, _matrix(again)) * unexplained
     grown = again.lanes if again.lanes != tally.lanes else None
     if grown and tally.rules:
         parts *= min(_hidden(tally, again, thin[0]), 1 / parts.sum())
@@ -275,9 +278,9 @@ def _chosen_again(tally: Tally, pairs: Rows) -> Tally:
     return free if free.lanes_from == "proven" else again
 
 
-def _matrix(rules: list[Hypothesis], keys: pa.Array, lanes: int, left: Sequence[Rows]) -> NDArray[np.float64]:
-    few = 0 < sum(len(pc.unique(keys)) for keys, _ in left) < FEW_KEYS
-    return first_fits([rule.lanes(keys, lanes) for rule in rules], lanes, few=few)
+def _matrix(tally: Tally) -> NDArray[np.float64]:
+    few = 0 < sum(len(pc.unique(keys)) for keys, _ in tally.left) < FEW_KEYS
+    return first_fits(tally.agreed, int(tally.first.sum()), tally.lanes, few=few)
 
 
 def _counts(tally: Tally, distinct: int) -> dict[str, Any]:
@@ -290,6 +293,7 @@ def _counts(tally: Tally, distinct: int) -> dict[str, Any]:
         "empty_rows": int(tally.empties.sum()),
         "distinct_keys": distinct,
         "unexplained_rows": int(tally.first[-1]),
+        "long_rows": tally.long,
     }
 
 
@@ -337,14 +341,22 @@ def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str
     elif strays and keys < FEW_KEYS:
         few = numbers.plural(keys, "key")
         yield f"the unexplained rows are of {few}: a pin, a spread or another rule for hot keys?"
-    if tally.unplaced:
-        yield f"{numbers.plural(tally.unplaced, 'row')} without a lane left out"
+    yield from _set_aside(tally)
     if tally.lanes_from == "proven":
         yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit as well"
     if tally.lanes_from == "seen" and all(writer.lanes for writer in writers if writer.partitioner):
         yield f"a record is in lane {tally.highest}, so there are {tally.lanes} lanes or more; hint: --lanes N"
     elif tally.lanes_from == "seen":
         yield f"lane count {tally.lanes} fits, but the sample does not prove it; hint: --lanes N"
+
+
+def _set_aside(tally: Tally) -> Iterator[str]:
+    """Rows that say nothing of who wrote them."""
+    if tally.unplaced:
+        yield f"{numbers.plural(tally.unplaced, 'row')} without a lane left out"
+    if tally.long:
+        most = numbers.size(LONGEST)
+        yield f"{numbers.plural(tally.long, 'row')} left out: a key above {most} is not compared with every rule"
 
 
 def _when(tally: Tally, lanes: int) -> str:

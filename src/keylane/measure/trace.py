@@ -21,7 +21,15 @@ from keylane.contract.names import ENCODINGS
 from keylane.contract.partitioners import FACTS, setting_for
 from keylane.keys.arrow_bytes import nulls_of, plain
 from keylane.keys.times import checked_times, micros_of, no_unit, sizes_of, unit_of
-from keylane.measure.evidence import STRIPPED, Hypothesis, empty_keys, lane_numbers, predicted_lanes, readable_keys
+from keylane.measure.evidence import (
+    STRIPPED,
+    Hypothesis,
+    empty_keys,
+    lane_numbers,
+    long_keys,
+    predicted_lanes,
+    readable_keys,
+)
 from keylane.placement.partitioners import partitioner
 
 if TYPE_CHECKING:
@@ -197,9 +205,10 @@ class _KeyedRows:
     ) -> _KeyedRows:
         keys, lanes = readable_keys(batch.column(0)), batch.column(1)
         kept = ~(nulls_of(keys) | nulls_of(lanes))
-        empty = empty_keys(keys.filter(pa.array(kept)))
-        if empty is not None:
-            kept[np.flatnonzero(kept)[empty]] = False
+        for judge in (empty_keys, long_keys):
+            aside = judge(keys.filter(pa.array(kept)))
+            if aside is not None:
+                kept[np.flatnonzero(kept)[aside]] = False
         where, mask = np.flatnonzero(kept), pa.array(kept)
         at = lane_numbers(lanes.filter(mask), batch.schema.names[1])
         rows = where.astype(np.int64) + before + 1

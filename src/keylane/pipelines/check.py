@@ -165,6 +165,7 @@ def _against(
     counts = CheckedRows(
         rows=kept.rows,
         misplaced=kept.misplaced if column else None,
+        laneless=kept.laneless,
         examples=[_misplaced(one, salt, data.key_space) for one in kept.examples],
         heaviest=HeaviestKey(key=_named(heaviest[0], salt), records=heaviest[1]) if heaviest else None,
         unplaced=kept.unplaced,

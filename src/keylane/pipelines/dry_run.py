@@ -15,7 +15,7 @@ import numpy as np
 from keylane.batch_router import REASONS, decide
 from keylane.contract.fields import FieldSpec, absent_name, fields_of, no_such_field
 from keylane.documents.route import DryRunDocument, RoutedLane
-from keylane.errors import DataError, NoRecordsError, UnknownNameError
+from keylane.errors import DataError, NoRecordsError, NoSuchFieldError, UnknownNameError
 from keylane.numbers import count
 from keylane.records import Reason
 from keylane.systems.endpoint import open_endpoint
@@ -138,14 +138,14 @@ def _described(start: Endpoint, contract: Contract, options: StreamOptions, most
 
 
 def _batches(described: Description, names: list[str]) -> Iterator[pa.RecordBatch]:
-    """The batches; a column that files lack is an error of the data, as it is of a route, and no line is too bad."""
+    """The batches; a column that files lack is named as a route does, and no line is too bad."""
     read = 0
     try:
         for batch in described.batches(names):
             read += len(batch)
             yield batch
     except UnknownNameError as error:
-        raise DataError(str(error)) from error
+        raise NoSuchFieldError(str(error)) from error
     except DataError:
         # Lines none of which can be read are dead letters, all of them.
         if read or not described.skipped.lines:

@@ -7,6 +7,7 @@ remarks       the same as comments of the contract
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -73,8 +74,8 @@ def identify(
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
     lane = lane or endpoint.lane_column([name for name in (key, time) if name])
     columns = columns_of(stream, key=key, lane=lane)
-    looked, batches = KeysAsText(), watch(stream.batches(columns))
-    batches = looked.passed(batches) if endpoint.messages else batches
+    looked = KeysAsText()
+    batches = looked.passed(watch(stream.batches(columns)))
     found = evidence.identify(batches, stream.lanes if lanes is None else lanes, stream.key_space)
     skipped = (stream.skipped.text,) if stream.skipped.lines else ()
     sampled = (f"read {stream.sampled}",) if stream.sampled else ()
@@ -85,37 +86,68 @@ def identify(
     if len(found.writers) > 1:
         found, traces = _traced(stream, columns, found, time, time_unit, watch)
     contract = _contract(endpoint.address.name, columns[0], found)
-    if contract is not None and endpoint.messages and contract.encoding == "raw" and looked.all_text:
-        contract = contract if contract.registry_header else replace(contract, encoding="utf8")
+    if contract is not None and contract.encoding == "raw" and not contract.registry_header:
+        if endpoint.messages and not looked.odd:
+            contract = replace(contract, encoding="utf8")
+        found = replace(found, notes=(*found.notes, *looked.why_raw()))
     fixes = ways_to_agree(found)
     return IdentifiedData(found, traces, fixes, contract, columns[0], time is not None, endpoint.messages)
 
 
 @dataclass(slots=True)
 class KeysAsText:
-    """Whether the keys that go by are all text: a contract can name such, and their bytes are the same.
+    """How many of the keys that go by are text: a contract can name such, and their bytes are the same.
 
     Numbers of eight bytes may pass for UTF-8, which a control character gives away.
     """
 
-    all_text: bool = True
+    keys: int = 0
+    #: Those that are no text.
+    odd: int = 0
 
     def passed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches as they are; the key is their first column."""
         for batch in batches:
-            self.all_text = self.all_text and _is_text(batch.column(0))
+            keys, odd = _no_text(batch.column(0))
+            self.keys, self.odd = self.keys + keys, self.odd + odd
             yield batch
 
+    def why_raw(self) -> Iterator[str]:
+        """Why a contract has raw keys where some are text: what that costs, and what to do; nothing otherwise."""
+        if not 0 < self.odd < self.keys:
+            return
+        some = f"{numbers.count(self.odd)} of {numbers.plural(self.keys, 'key')}"
+        are = numbers.agree(self.odd, "is no UTF-8 text, or has", "are no UTF-8 text, or have")
+        yield f"encoding: raw, because {some} {are} control characters: lanes are exact, but plan can name no raw key"
+        yield (
+            "where these are faults, write encoding: utf8 into the contract: such keys then become dead letters, and "
+            "plan can name the others"
+        )
 
-def _is_text(keys: pa.Array) -> bool:
+
+_CONTROL: Final = r"[\x00-\x1f\x7f]"
+
+
+def _no_text(column: pa.Array) -> tuple[int, int]:
+    """How many keys a column of bytes has, and how many of them are no text; of any other column nothing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
+        return 0, 0
+    there = column.drop_null()
     try:
-        text = keys.cast(pa.string())
+        text = there.cast(pa.large_string())
     except pa.ArrowInvalid:
+        return len(there), sum(not _reads_as_text(key) for key in there.to_pylist())
+    return len(there), pc.sum(pc.match_substring_regex(text, _CONTROL), min_count=0).as_py()
+
+
+def _reads_as_text(key: bytes) -> bool:
+    try:
+        return re.search(_CONTROL, key.decode()) is None
+    except UnicodeDecodeError:
         return False
-    return not pc.any(pc.match_substring_regex(text, r"[\x00-\x1f\x7f]"), min_count=0).as_py()
 
 
 def of_batches(batches: Iterable[pa.RecordBatch], lanes: int | None) -> IdentifiedData:
@@ -150,6 +182,7 @@ def _contract(stream: str, key: str, found: Identification) -> FirstContract | N
 def remarks(seen: IdentifiedData) -> Iterator[str]:
     """What a person who reviews the contract has to know, for its comments."""
     found = seen.found
+    yield from (note for note in found.notes if note.startswith("encoding: raw"))
     yield f"Found by keylane identify in {numbers.plural(found.keyed_rows, 'record')} with a key."
     if found.lanes_from == "seen":
         yield f"The lane count is the least that fits; {found.lanes} is not proven. Look it up."
@@ -177,6 +210,7 @@ def document_of(seen: IdentifiedData, salt: bytes | None = None, written: str | 
         keyed_rows=found.keyed_rows,
         null_rows=found.null_rows,
         empty_rows=found.empty_rows,
+        long_rows=found.long_rows,
         distinct_keys=found.distinct_keys,
         unexplained_rows=found.unexplained_rows,
         notes=list(found.notes),

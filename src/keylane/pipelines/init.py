@@ -123,7 +123,7 @@ def write_first(path: str, text: str) -> None:
 
 def _check_new(path: str) -> None:
     if Path(path).exists():
-        raise UsageError.of(f"{path} is there already", hint="--write FILE, or remove it first")
+        raise UsageError.of(f"{path} is there already", hint="another file, or remove it first")
     if not Path(path).absolute().parent.is_dir():
         raise UsageError.of(f"there is no folder for {path}")
 

@@ -104,7 +104,8 @@ def profile(
         return counted(asked)
     with_lane = replace(options, lane=usual)
     try:
-        return counted(replace(asked, options=with_lane, request=with_lane.request(read, contract, place)))
+        request = replace(with_lane.request(read, contract, place), all_laned=True)
+        return counted(replace(asked, options=with_lane, request=request))
     except DataError as error:
         # A column that nobody named must not end a count that needs no lanes. Both engines have this text.
         if not str(error).startswith(f"column {usual!r} holds no lane"):

@@ -63,6 +63,7 @@ def why(plan: Plan) -> list[str]:
     out = [
         _order(chosen.order_scope, wanted, stays=not plan.changes),
         _lanes_why(plan),
+        *_fewer_keys(plan),
         f"Fullest lane: {_over(candidate)}; {bound}.",
         *_against_hash(plan, candidate),
         *_looked_better(plan),
@@ -109,6 +110,18 @@ def _lanes_why(plan: Plan) -> str:
     compared = f"{numbers.count(min(counts))} to {numbers.count(max(counts))}"
     enough = f" and are enough: {need}" if need else ""
     return f"{shown}, the fewest of {compared} that do at least four fifths of the work of the best{enough}."
+
+
+def _fewer_keys(plan: Plan) -> list[str]:
+    """That lanes stay empty whatever is planned, where there are fewer keys than lanes and each stays whole."""
+    keys, chosen = plan.stream.profile.keys.num_rows, plan.choice.chosen
+    lanes = chosen.candidate.lanes
+    if plan.stream.profile.approximate is not None or chosen.order_scope != "per-key" or keys >= lanes:
+        return []
+    empty, are = lanes - keys, numbers.agree(keys, "is", "are")
+    stay = f"{numbers.count(empty)} of {numbers.count(lanes)} lanes {numbers.agree(empty, 'stays', 'stay')} empty"
+    why = f"there {are} {numbers.plural(keys, 'key')}, each on one lane"
+    return [f"At least {stay} whatever is planned: {why}. More lanes need a finer key, or a sub-key."]
 
 
 def _need(plan: Plan) -> str | None:

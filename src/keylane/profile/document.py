@@ -410,7 +410,8 @@ def profile_notes(document: ProfileDocument) -> Iterator[str]:
         yield f"{records} {numbers.agree(lanes.misplaced, 'is', 'are')} in another lane than the contract gives the key"
     nowhere = document.records - sum(map(sum, lanes.by_window)) if lanes else 0
     if nowhere:
-        yield f"{numbers.plural(nowhere, 'line')} that cannot be read {numbers.agree(nowhere, 'is', 'are')} in no lane"
+        are = numbers.agree(nowhere, "is", "are")
+        yield f"{numbers.plural(nowhere, 'record')} that cannot be read, or whose lane is null, {are} in no lane"
     if document.approximate:
         yield document.how["heavy"]
 
@@ -422,8 +423,7 @@ def window_notes(document: ProfileDocument) -> Iterator[str]:
     mean = sum(records) / len(records)
     stray = [n + 1 for n, count in enumerate(records) if count < _STRAY * mean]
     if windows.kind == "time" and stray and len(records) > 1:
-        few = f"{stray[0]} to {stray[-1]}" if stray == list(range(stray[0], stray[-1] + 1)) and len(stray) > 1 else ""
-        which = few or ", ".join(map(str, stray))
+        which = numbers.lanes(stray)
         hold = f"windows {which} hold" if len(stray) > 1 else f"window {which} holds"
         yield f"{hold} next to nothing: the source pauses there, or a few odd times stretch it"
     for sentence in document.how["windows"].split(". ")[1:]:

@@ -47,7 +47,8 @@ class ScanRequest:
     """What is asked of a source.
 
     `time` is the column that windows are cut by, `unit` that of its integers (None: inferred from their size); `size`
-    is the column with a record's length, `lane` that of its lane, `windows` their number where it was given. `seconds`
+    is the column with a record's length, `lane` that of its lane, `windows` their number where it was given. Records
+    without a lane count as unread, unless `all_laned` refuses them: nobody has named the column then. `seconds`
     is how long to listen to a stream, instead of reading what is there. `of_contract` is whether the key is a
     contract's; `written` are the fields of the key that are read as text and parsed later: the degrees of a location.
     """
@@ -61,6 +62,7 @@ class ScanRequest:
     of_contract: bool = False
     written: tuple[str, ...] = ()
     lane: str | None = None
+    all_laned: bool = False
 
     @property
     def columns(self) -> list[str]:

@@ -1,7 +1,8 @@
 """Who wrote the records of a profile that has lanes: `measure.identify` on its counted rows, without a second read.
 
-A row is a key and a lane with its records. Records are drawn from the rows at equal steps, keys in the order of their
-hashes: the same rows, the same draw, whichever engine has counted them. Where there is a contract it says where
+A row is a key and a lane with its records. Every record counts, as in `identify`, up to as many as that reads of a
+topic; of more they are drawn from the rows at equal steps, keys in the order of their hashes: the same rows, the same
+draw, whichever engine has counted them. Where there is a contract it says where
 records belong, and nobody has to be identified.
 """
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from keylane.profile.model import Profile
 
 #: Records that are drawn at most.
-DRAWN: Final = 200_000
+DRAWN: Final = 1_000_000
 _BATCH: Final = 1 << 16
 
 

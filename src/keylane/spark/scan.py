@@ -157,10 +157,12 @@ def scan_rows(
         size_of = _size(field_of(wanted.size, rows.frame.schema))
         columns.append(F.coalesce(_read(size_of, unread), F.lit(0)).alias(SIZE))
     if wanted.lane is not None:
-        lane = _lane(field_of(wanted.lane, rows.frame.schema))
-        columns.append(F.coalesce(_read(lane, unread), F.lit(NO_LANE)).cast("int").alias(LANE))
-    own = (MALFORMED,) if wanted.lane is not None else (LANE, MALFORMED)
-    columns += [F.col(name) for name in own if name in rows.frame.columns]
+        given = field_of(wanted.lane, rows.frame.schema)
+        none = F.lit(False) if wanted.all_laned else _without_lane(given)
+        columns.append(F.coalesce(_read(_lane(given, none), unread), F.lit(NO_LANE)).cast("int").alias(LANE))
+        columns.append((none if unread is None else unread | none).alias(MALFORMED))
+    else:
+        columns += [F.col(name) for name in (LANE, MALFORMED) if name in rows.frame.columns]
     frame = rows.frame.select(*columns)
     exact = rows.records is not None
     return Scan(frame, windows, rows.records, exact, lanes, size, untimed, typed, about, rows.names)
@@ -171,8 +173,13 @@ def _read(column: Column, unread: Column | None) -> Column:
     return column if unread is None else F.when(~unread, column)
 
 
-def _lane(lane: Field) -> Column:
-    """A column of lanes; every record that can be read has one."""
+def _without_lane(lane: Field) -> Column:
+    """Whether a record has no lane: its cell is null, or empty."""
+    return F.coalesce(lane.column == F.lit(""), F.lit(True)) if lane.kind == "string" else lane.column.isNull()
+
+
+def _lane(lane: Field, none: Column) -> Column:
+    """A column of lanes; null where a record has none, which then counts as unread."""
     if lane.kind not in ("integer", "string", "void"):
         raise DataError.of(f"column {lane.name!r} holds no lanes", got=lane.written, allowed="integers from 0")
     number = lane.column.try_cast("bigint")
@@ -181,7 +188,8 @@ def _lane(lane: Field) -> Column:
     # `context.translated` finds it by its first word.
     allowed = f"; allowed: 0 to {MOST_LANES - 1}"
     error = F.concat(F.lit(f"column {lane.name!r} holds no lane: got "), got, F.lit(allowed))
-    return F.when(number.between(0, MOST_LANES - 1), number).otherwise(F.raise_error(error))
+    sound = F.when(number.between(0, MOST_LANES - 1), number).otherwise(F.raise_error(error))
+    return F.when(~none, sound)
 
 
 def _unit(

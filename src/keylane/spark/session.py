@@ -81,8 +81,7 @@ def local_session(
         with _being_started():
             return _new_session(master, conf or {}, app)
     except (PySparkException, Py4JError) as error:
-        hint = "check the master and the settings; the messages of Java are above"
-        raise SparkError.of("Spark did not start", got=cause(str(error)), hint=hint) from error
+        raise SparkError.of("Spark did not start", got=cause(str(error)), hint=_CHECK) from error
 
 
 def require_classic(spark: SparkSession | None = None) -> None:
@@ -350,15 +349,20 @@ def _launch(conf: SparkConf, folders: Sequence[OwnFolder]) -> None:
     output sees its end when we exit.
     """
     launch: Any = java_gateway.launch_gateway
-    pipes = {name: _passed_on_to(name) for name in ("stdout", "stderr")}
+    output = _JavaOutput()
+    pipes = {name: output.pipe(name) for name in ("stdout", "stderr")}
     try:
         alone = _is_one_process(str(conf.get("spark.master")))
         with utf8_file_names(), _chosen_folders_hidden(folders, is_one_process=alone):
             gateway = launch(conf, {**pipes, "pass_fds": [folder.handle for folder in folders]})
-    except BaseException:
+    except BaseException as error:
         for folder in folders:
             folder.remove()
         _kept.clear()
+        for name in list(pipes):
+            os.close(pipes.pop(name))
+        if isinstance(error, PySparkException) and (words := output.last_words()):
+            raise SparkError.of("Spark did not start", got=words, hint=_CHECK) from error
         raise
     finally:
         for pipe in pipes.values():
@@ -366,6 +370,7 @@ def _launch(conf: SparkConf, folders: Sequence[OwnFolder]) -> None:
     _removed_by_java(gateway, folders)
     atexit.register(_remove_if_java_is_gone, os.getpid())
     SparkContext(conf=conf, gateway=gateway)
+    output.release()
 
 
 @contextmanager
@@ -382,19 +387,59 @@ def _chosen_folders_hidden(folders: Sequence[OwnFolder], *, is_one_process: bool
         os.environ[LOCAL_DIRS] = before
 
 
-def _passed_on_to(name: str) -> int:
-    reader, writer = os.pipe()
-    threading.Thread(target=_pass_on, args=(reader, name), name=f"keylane-java-{name}", daemon=True).start()
-    return writer
+class _JavaOutput:
+    """What Java prints: passed on from when it has started. One that does not start is one error, not a stack."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: list[tuple[str, str]] | None = []
+        self._threads: list[threading.Thread] = []
+
+    def pipe(self, name: str) -> int:
+        """What Java is given for a stream of this process."""
+        reader, writer = os.pipe()
+        thread = threading.Thread(target=self._read, args=(reader, name), name=f"keylane-java-{name}", daemon=True)
+        thread.start()
+        self._threads.append(thread)
+        return writer
+
+    def release(self) -> None:
+        """Java has started: what it has printed, and whatever it prints from now on."""
+        with self._lock:
+            held, self._held = self._held or [], None
+            for name, text in held:
+                _print(name, text)
+
+    def last_words(self) -> str:
+        """Why a Java that has ended did not start, as far as it said so."""
+        for thread in self._threads:
+            thread.join(timeout=2)
+        with self._lock:
+            lines = [text.strip() for _, text in self._held or []]
+        return next((line for line in lines if line.startswith(_SAID)), lines[0] if lines else "")
+
+    def _read(self, reader: int, name: str) -> None:
+        with os.fdopen(reader, "rb") as lines:
+            for line in lines:
+                if line.startswith(NOISE):
+                    continue
+                text = visible(line.decode(errors="replace"), keep="\n\t")
+                with self._lock:
+                    if self._held is None:
+                        _print(name, text)
+                    else:
+                        self._held.append((name, text))
 
 
-def _pass_on(reader: int, name: str) -> None:
-    with os.fdopen(reader, "rb") as lines:
-        for line in lines:
-            if not line.startswith(NOISE):
-                # Looked up for each line: a program may have replaced the stream.
-                getattr(sys, name).write(visible(line.decode(errors="replace"), keep="\n\t"))
-                getattr(sys, name).flush()
+#: How Java begins the line that says why it does not start.
+_SAID: Final = ("Invalid ", "Error occurred", "Unrecognized ", "Error: ", "Exception in ")
+_CHECK: Final = "check --master and --conf, and spark in keylane.toml"
+
+
+def _print(name: str, text: str) -> None:
+    # Looked up for each line: a program may have replaced the stream.
+    getattr(sys, name).write(text)
+    getattr(sys, name).flush()
 
 
 def _cores() -> int:

@@ -100,10 +100,34 @@ def test_a_usual_column_that_not_every_row_fills_does_not_end_a_profile(run: Run
     code, out, err = run("profile", "pay.csv", "--key", "k", "-o", "json")
     assert (code, json.loads(out)["lanes"]) == (0, None), err
     assert "counting again without lanes: not every record has one in column lane" in err
-    # The twin: a column that was asked for has to hold lanes.
-    code, out, err = run("profile", "pay.csv", "--key", "k", "--lane", "lane")
-    assert (code, out) == (1, "")
-    assert "column 'lane' holds no lane" in err
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_row_whose_lane_is_null_is_counted_as_such_by_every_command(run: Run, tmp_path: Path, kind: str) -> None:
+    """One rule: it is in no lane, nobody calls it misplaced, and its count is shown."""
+    by_key = partitioner("kafka-java").lane
+    keys = [f"key-{n % 400}" for n in range(3_000)]
+    lanes = [None if n % 100 == 0 else by_key(key.encode(), LANES) for n, key in enumerate(keys)]
+    data = tmp_path / f"pay.{kind}"
+    if kind == "csv":
+        data.write_text(
+            "k,lane\n" + "".join(f"{k},{'' if at is None else at}\n" for k, at in zip(keys, lanes, strict=True))
+        )
+    else:
+        pq.write_table(pa.table({"k": keys, "lane": pa.array(lanes, pa.int32())}), data)
+    asked = (data, "--key", "k", "--lane", "lane")
+    code, out, err = run("identify", *asked, "--write", tmp_path / "c.yaml", "-o", "json")
+    found = json.loads(out)
+    assert (code, found["rows"], found["keyed_rows"]) == (0, 3_000, 2_970), err
+    assert "30 rows without a lane left out" in found["notes"]
+    code, out, err = run("check", tmp_path / "c.yaml", "--data", data, "--lane", "lane", "-o", "json")
+    found = json.loads(out)
+    assert (code, found["data"]["misplaced"], found["data"]["laneless"]) == (0, 0, 30), err
+    assert any("30 of 3,000 rows cannot be compared" in one["message"] for one in found["findings"])
+    code, out, err = run("profile", *asked, "-o", "json")
+    found = json.loads(out)
+    assert (code, found["without_key"]["malformed"], sum(map(sum, found["lanes"]["by_window"]))) == (0, 30, 2_970), err
+    assert "30 records that cannot be read, or whose lane is null, are in no lane" in run("profile", *asked)[1]
 
 
 @pytest.mark.parametrize(("text", "code"), [("TESCO 4203", 1), ("1.5", 1), ("-1", 1), ("7", 0)])

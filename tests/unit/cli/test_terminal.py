@@ -218,7 +218,9 @@ def test_the_output_of_java_holds_none(capsys: pytest.CaptureFixture[str]) -> No
     reader, writer = os.pipe()
     os.write(writer, f"\tat {HOSTILE}\n".encode())
     os.close(writer)
-    session._pass_on(reader, "stderr")
+    output = session._JavaOutput()
+    output.release()
+    output._read(reader, "stderr")
     assert obeyed(capsys.readouterr().err) == []
 
 

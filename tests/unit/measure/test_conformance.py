@@ -80,9 +80,10 @@ def test_examples_of_misplaced_rows_are_of_different_keys(contract: Make, batch:
     assert [(one.key, one.row) for one in kept.examples] == [(b"a", 1), (b"b", 4)]
 
 
-def test_a_row_without_a_lane_is_misplaced(contract: Make, batch: Batch) -> None:
-    (finding, *_) = said(contract(**FOUR), batch(["a", "b"], [0, None]))
-    assert "the contract promises" in finding
+def test_a_row_whose_lane_is_null_is_counted_and_not_called_misplaced(contract: Make, batch: Batch) -> None:
+    (finding, *more) = said(contract(**FOUR), batch(["a", "a"], [0, None]))
+    assert "1 of 2 rows cannot be compared: their lane is null" in finding
+    assert not any("the contract promises" in one for one in more)
 
 
 def test_without_a_lane_column_nothing_is_held_against_it(contract: Make, batch: Batch) -> None:

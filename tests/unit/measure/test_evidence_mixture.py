@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from keylane.measure.evidence import by_chance, first_fits, log_chance, log_occupancy, shares
+from keylane.measure.evidence import agreement, by_chance, first_fits, log_chance, log_occupancy, shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ def written(predicted: list[NDArray[Any]], lanes: int, truth: list[float]) -> ND
 def test_the_shares_of_a_mixture_are_recovered(truth: list[float], lanes: int) -> None:
     predicted = rules(len(truth) - 1, lanes)
     counts = first_fit_counts(predicted, written(predicted, lanes, truth))
-    found = shares(counts, first_fits(predicted, lanes))
+    found = shares(counts, first_fits(agreement(predicted), ROWS, lanes))
     assert found == pytest.approx(truth, abs=0.02)
     assert found.sum() == pytest.approx(1)
 
@@ -61,7 +61,7 @@ def test_rules_that_agree_on_half_of_the_keys_are_distinguished(truth: list[floa
     one, other = rules(2, 12)
     related = np.where(np.arange(ROWS) % 2 == 0, one, other)
     counts = first_fit_counts([one, related], written([one, related], 12, truth))
-    assert shares(counts, first_fits([one, related], 12)) == pytest.approx(truth, abs=0.02)
+    assert shares(counts, first_fits(agreement([one, related]), ROWS, 12)) == pytest.approx(truth, abs=0.02)
 
 
 def test_the_worked_example_of_the_page() -> None:
@@ -71,7 +71,7 @@ def test_the_worked_example_of_the_page() -> None:
 
 
 def test_no_share_is_negative() -> None:
-    matrix = first_fits(rules(2, 12), 12)
+    matrix = first_fits(agreement(rules(2, 12)), ROWS, 12)
     assert (shares(np.array([ROWS, 0, 0]), matrix) >= 0).all()
 
 

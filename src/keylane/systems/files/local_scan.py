@@ -160,7 +160,7 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
         size=None if wanted.size else sum(file.size for file in files),
         untimed=times.untimed,
         typed=kind == "parquet",
-        malformed=kind != "parquet",
+        malformed=kind != "parquet" or wanted.lane is not None,
         sized=wanted.size is not None,
         unread=lambda: skipped.counted,
         facts=facts,
@@ -186,13 +186,17 @@ def _batches(
         if wanted.time is not None:
             at, missing = timed_rows(rows, wanted.time, unit)
         lane = None if lanes is None else np.full(len(rows), lanes[rows.part], np.int64)
+        malformed = rows.malformed
+        if wanted.lane:
+            lane, lost = lane_numbers(rows, wanted.lane, everywhere=wanted.all_laned)
+            malformed = lost if malformed is None else malformed | lost
         yield ScannedBatch(
             {name: rows.columns[name] for name in wanted.key.fields},
             at if missing is None else np.where(missing, BEFORE_ALL, at),
             missing if untimed else None,
             None if wanted.size is None else sizes_in(rows.columns[wanted.size], wanted.size),
-            lane_numbers(rows, wanted.lane) if wanted.lane else lane,
-            rows.malformed,
+            lane,
+            malformed,
         )
 
 
@@ -215,8 +219,8 @@ def sizes_in(column: Any, name: str) -> NDArray[np.int64]:
     return length.fill_null(0).to_numpy(zero_copy_only=False)
 
 
-def lane_numbers(rows: ReadRows, name: str) -> NDArray[np.int64]:
-    """The lanes of a column; every record that can be read has one, and the others are in none."""
+def lane_numbers(rows: ReadRows, name: str, *, everywhere: bool = False) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The lanes of a column, and which records have none though the rest of them can be read: they count as unread."""
     array = given = plain(rows.columns[name])
     if is_text(array.type):
         fits = pc.match_substring_regex(array, _NUMBER)
@@ -228,11 +232,15 @@ def lane_numbers(rows: ReadRows, name: str) -> NDArray[np.int64]:
         array = pc.min_element_wise(array, pa.scalar(MOST_LANES, array.type), skip_nulls=False).cast(pa.int64())
     read = np.ones(len(rows), bool) if rows.malformed is None else ~rows.malformed
     sound = pc.and_(pc.greater_equal(array, 0), pc.less(array, MOST_LANES)).fill_null(False)
-    wrong = read & ~sound.to_numpy(zero_copy_only=False)
+    lost = np.zeros(len(rows), bool)
+    if not everywhere:
+        none = pc.equal(given, "").fill_null(True) if is_text(given.type) else given.is_null()
+        lost = read & none.to_numpy(zero_copy_only=False)
+    wrong = read & ~lost & ~sound.to_numpy(zero_copy_only=False)
     if wrong.any():
         raise no_lane(name, given[int(wrong.argmax())].as_py())
     numbers = pc.if_else(sound, array, pa.scalar(0, array.type)).to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.where(read, numbers, NO_LANE)
+    return np.where(read & ~lost, numbers, NO_LANE), lost
 
 
 def _timed(source: RowSource, wanted: ScanRequest, footers: Sequence[Footer]) -> tuple[Times, int]:

@@ -136,7 +136,7 @@ def _bar(document: ShardsPlanDocument, x: Scale, line: float, top: float, row: S
     y = line - _TICKS / 2 - high if up else line + _TICKS / 2
     gap = min(1.0, (right - left) / 4)
     load = "load not known" if row.load is None else f"load {carried(row.load, document.load_unit)}"
-    says = f"{row.id}\n{load}\n{percent(at_share(int(row.end)) - at_share(int(row.start)))} of the key space"
+    says = f"{visible(row.id)}\n{load}\n{percent(at_share(int(row.end)) - at_share(int(row.start)))} of the key space"
     shape = tag("rect", x=f"{left:.2f}", y=f"{y:.2f}", width=f"{right - left - gap:.2f}", height=f"{high:.2f}")
     return mark(says, shape, kind="over" if _is_over(row.load, document.cap) else "")
 
@@ -161,7 +161,8 @@ def _moved(call: ShardCall, x: Scale, line: float) -> Markup:
 
 
 def _step(number: int, call: ShardCall) -> str:
-    return f"{number}. {call.call}\n{' and '.join(call.shards)}\nat {call.at}\nmakes {' and '.join(call.makes)}"
+    of, makes = (visible(" and ".join(ids)) for ids in (call.shards, call.makes))
+    return f"{number}. {call.call}\n{of}\nat {call.at}\nmakes {makes}"
 
 
 def _calls(document: ShardsPlanDocument) -> Markup | None:
@@ -171,9 +172,9 @@ def _calls(document: ShardsPlanDocument) -> Markup | None:
         (
             str(n),
             call.call,
-            " and ".join(call.shards),
+            visible(" and ".join(call.shards)),
             call.at if call.call == "SplitShard" else "",
-            " and ".join(call.makes),
+            visible(" and ".join(call.makes)),
             count(call.shards_after),
         )
         for n, call in enumerate(document.calls[:MOST_ROWS], 1)
@@ -189,7 +190,7 @@ def _hot(document: ShardsPlanDocument) -> Markup | None:
     kinds = {"hot-key": "hot key: a split does not help", "hot-shard": "hot shard: a split helps"}
     rows = [
         (
-            one.shard,
+            visible(one.shard),
             carried(one.load, document.load_unit),
             kinds.get(one.kind, "by one key or by many: not known"),
             "" if one.key_load is None else carried(one.key_load, document.load_unit),
@@ -222,7 +223,8 @@ def _uniform(document: ShardsPlanDocument) -> Markup | None:
 def _shards(document: ShardsPlanDocument) -> Markup:
     unit = document.load_unit
     rows = [
-        (one.id, one.start, one.end, "" if one.load is None else carried(one.load, unit)) for one in _after(document)
+        (visible(one.id), one.start, one.end, "" if one.load is None else carried(one.load, unit))
+        for one in _after(document)
     ]
     listed = stacked({"Shard": "", "From": "n", "To": "n", "Load": "n"}, rows, "Shards afterwards")
     more = more_rows(document.after.shards, "shards")
@@ -241,7 +243,7 @@ def _notes(document: ShardsPlanDocument) -> Markup | None:
         f"a uniform update may go {between}, {quotas.uniform_updates_per_day} times a day; accounts may have more",
         "the time is the least: each call also waits until the stream is active again, which is to be measured",
     ]
-    return section("how", None, bullets([sentence(line) for line in (*document.notes, *fixed)]))
+    return section("how", None, bullets([sentence(visible(line)) for line in (*document.notes, *fixed)]))
 
 
 def stacked(heads: Mapping[str, str], rows: Iterable[Sequence[str]], label: str) -> Markup:

@@ -44,6 +44,16 @@ def test_names_from_a_file_cannot_become_markup() -> None:
     assert "&lt;img src=x&gt;" in page
 
 
+def test_no_character_of_a_name_takes_effect_on_the_page() -> None:
+    """Those that turn text around, and controls, are written out, in ids as in keys."""
+    turned = "a\u202eb\x00\x1b[31m\u2066"
+    layout = layout_of([Shard(turned, 0, 2**127 - 1), Shard("b2", 2**127, 2**128 - 1)])
+    load = ShardLoad(from_points([(2**126, 9.0), (2**127, 1.0)]), "keys", {2**126: turned})
+    page = shards_page(shards_plan(turned, layout, load, ShardGoal(5)))
+    assert [repr(one) for one in turned if not one.isprintable() and one in page] == []
+    assert r"a\u202eb\x00" in page
+
+
 def test_without_loads_shards_are_bands() -> None:
     document = shards_plan("a", new_layout(2), ShardLoad(None, "none", {}), ShardGoal(to=new_layout(3)))
     assert (document.uniform, document.hot, document.before.max_over_mean) == ([], [], None)

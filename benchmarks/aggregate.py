@@ -7,7 +7,8 @@ commits its results.
 
     lanes     from the windows that were delivered: max/mean over 64 lanes, by query and by query and window
     queries   matching alone, into nothing, with 100 and with 10,000 queries over the same events
-    memory    the largest state and the most open windows of all batches, of a fifth of the events and of all
+    memory    the largest state and the most open windows of all batches, and the most of the heap in use after a
+              collection, of a fifth of the events and of all
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.timing import Figure, least
+from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +34,7 @@ HOT = 15
 LANES = 64
 MINUTES = 60
 FILES = 12
-ROUNDS = 3
+ROUNDS = 6
 MASTER = "local[2]"
 START = 1_700_000_040
 
@@ -93,11 +95,14 @@ def _queries(folder: Path, many: int) -> str:
     return registry
 
 
-def _aggregated(spark: SparkSession, source: Path, target: Path, registry: str, **options: Any) -> None:
-    from keylane import aggregate
+def _aggregated(
+    spark: SparkSession, source: Path, target: Path, registry: str, probe: Any = no_probe, **options: Any
+) -> None:
+    from keylane.pipelines.aggregate.options import AggregateOptions
+    from keylane.pipelines.aggregate.run import aggregate
 
     shutil.rmtree(target, ignore_errors=True)
-    aggregate(source, target, registry, spark=spark, lanes=2, **options)
+    aggregate(str(source), str(target), registry, AggregateOptions(lanes=2, **options), spark=spark, probe=probe)
 
 
 def _counted(spark: SparkSession, source: Path) -> None:
@@ -157,14 +162,32 @@ def _matching(spark: SparkSession, folder: Path, many: int) -> Any:
     return lambda: plan.matched(events, bound, given).write.format("noop").mode("overwrite").save()
 
 
+class _Heap:
+    """The most that was in use of Java's heap, after a collection, when the batches of blocks were answered."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._java: Any = spark.sparkContext._jvm
+        self.most = 0
+
+    def __call__(self, point: str, _batch: int) -> None:
+        if point == "answered":
+            self._java.java.lang.System.gc()
+            runtime = self._java.java.lang.Runtime.getRuntime()
+            self.most = max(self.most, int(runtime.totalMemory()) - int(runtime.freeMemory()))
+
+
 def _memory(spark: SparkSession, folder: Path) -> Iterator[Figure]:
     registry, found = str(folder / f"queries-{QUERIES}.sqlite"), {}
     for name, events in (("few", EVENTS // 5), ("many", EVENTS)):
         _write(spark, folder / name, events, FILES)
-        _aggregated(spark, folder / name, folder / f"out-{name}", registry, max_files=1)
+        heap = _Heap(spark)
+        _aggregated(spark, folder / name, folder / f"out-{name}", registry, probe=heap, max_files=1)
         metrics = [json.loads(path.read_text()) for path in (folder / f"out-{name}" / "_metrics").glob("*.json")]
-        found[name] = max(one["state_bytes"] for one in metrics), max(one["open_windows"] for one in metrics)
-    (few, fewer), (many, more) = found["few"], found["many"]
+        state, windows = (max(one[of] for one in metrics) for of in ("state_bytes", "open_windows"))
+        found[name] = state, windows, heap.most
+    (few, fewer, low), (many, more, high) = found["few"], found["many"]
+    yield Figure("heap in use after collections, of a fifth of the events", low / 2**20, "MiB")
+    yield Figure("five times the events", high / low, "of the heap", at_most=1.5)
     yield Figure("most open windows", more, f"({fewer} of a fifth of the events)")
     yield Figure("largest state, of a fifth of the events", few / 2**20, "MiB")
     yield Figure("five times the events", many / few, "of the state", at_most=1.5)

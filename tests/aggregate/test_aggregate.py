@@ -189,7 +189,9 @@ def test_run_again_it_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     same = run(spark, tmp_path, registry)
     assert (same.records, results(tmp_path / "out")) == (200, expected(first))
     write_lines(tmp_path / "in" / "b.jsonl", second)
-    assert run(spark, tmp_path, registry).records == 400
+    told = list[dict[str, Any]]()
+    assert run(spark, tmp_path, registry, tell=told.append).records == 400
+    assert (told[0]["restored"] > 0, told[0]["restore_s"] > 0) == (True, True), "how long a rebuild took is a metric"
     assert results(tmp_path / "out") == expected([*first, *second])
 
 

@@ -20,13 +20,14 @@ from keylane.cli.options import (
     streaming_from,
     streaming_options,
 )
-from keylane.cli.output import Result, Section, output_option
+from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
 from keylane.numbers import agree, count, duration, plural, share, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.cli.progress import RouteProgress
     from keylane.documents.aggregate import AggregateDocument
     from keylane.pipelines.aggregate.options import AggregateOptions
 
@@ -133,13 +134,21 @@ def aggregate(
             follow=follow,
             stop_asked=stopping.asked,
             ready=partial(listen, stopping, progress),
-            tell=lambda metrics: progress.reached(metrics["total"]["records"]),
+            tell=partial(_told, progress),
             say=lambda text: note(f"aggregate: {text}"),
         )
     finally:
         stopping.restore()
         progress.clear()
     return as_result(document, follow=follow), output
+
+
+def _told(progress: RouteProgress, metrics: dict[str, Any]) -> None:
+    """After a batch: how far it is, and how long the state took where it was rebuilt."""
+    progress.reached(metrics["total"]["records"])
+    if metrics["restored"]:
+        size = f"{plural(metrics['restored'], 'slot')}, {count(metrics['state_bytes'])} bytes with this batch"
+        note(f"aggregate: state rebuilt from its checkpoint in {duration(metrics['restore_s'])}: {size}")
 
 
 def _given(options: dict[str, Any]) -> AggregateOptions:
@@ -223,8 +232,10 @@ def verify(target: str, state: str | None, output: str, **options: Any) -> tuple
 @aggregate.command(short_help="The load of lanes by query, by query and window, and with partial sums.")
 @click.argument("target", metavar="DST")
 @click.option("--lanes", "-n", type=click.IntRange(1, 100_000), default=64, show_default=True, help="How many lanes.")
+@click.option("--report", type=click.Path(), metavar="FILE", help="Write a page: hot, late and failing queries.")
+@click.option("--force", is_flag=True, help="Replace the page.")
 @output_option
-def explain(target: str, lanes: int, output: str) -> tuple[Result, str]:
+def explain(target: str, lanes: int, report: str | None, force: bool, output: str) -> tuple[Result, str]:
     """Show what each lane would receive of the events that an aggregation has delivered, under three divisions.
 
     \b
@@ -234,7 +245,12 @@ def explain(target: str, lanes: int, output: str) -> tuple[Result, str]:
     """
     from keylane.pipelines.aggregate.explain import explain_load
 
+    check_free(report, force=force)
     document = explain_load(target, lanes)
+    if report:
+        from keylane.report.aggregate_page import aggregate_page
+
+        write(report, aggregate_page(document))
     rows = [{**one.model_dump(), "fullest": max(one.loads)} for one in document.divisions]
     divisions = Section(("division", "received", "fullest", "max_of_mean"), rows, forms={"max_of_mean": times})
     hottest = Section(
@@ -242,7 +258,8 @@ def explain(target: str, lanes: int, output: str) -> tuple[Result, str]:
     )
     hot = f"{count(document.queries_with_90_percent)} of {plural(document.queries, 'query')}"
     answer = [f"{hot} have 90 % of {count(document.events)} matched events, in {count(document.windows)} windows"]
-    return Result(document, [divisions, hottest], [document.advice], answer=answer), output
+    lines = [document.advice, *([f"page: {report}"] if report else [])]
+    return Result(document, [divisions, hottest], lines, answer=answer), output
 
 
 aggregate.add_command(queries)

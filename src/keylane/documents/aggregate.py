@@ -112,6 +112,16 @@ class HotQuery(Document):
     share: Share
 
 
+class RunningState(Document):
+    """What an aggregation keeps after its last batch."""
+
+    batch: Count
+    open_windows: Count
+    state_bytes: Count
+    restore_seconds: AtLeastZero = Field(description="What this batch took to rebuild the state; 0 in most.")
+    longest_lag: AtLeastZero = Field(description="Seconds of event time; of the query that is farthest behind.")
+
+
 class AggregateExplainDocument(Document):
     """The load of lanes under each way of dividing the work, by the windows that were delivered."""
 
@@ -126,4 +136,7 @@ class AggregateExplainDocument(Document):
     queries_with_90_percent: Count = Field(description="The fewest queries that have nine tenths of the events.")
     divisions: list[DivisionLoad]
     hottest: list[HotQuery]
+    late: list[QueryFigures] = Field(description="Queries with late events, those with the most first.")
+    failing: list[QueryFigures] = Field(description="Queries that fail on events, or do not fit them.")
+    state: RunningState | None = Field(description="Null where the state is not with the target.")
     advice: Text

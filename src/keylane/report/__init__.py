@@ -6,6 +6,7 @@
     plan_page      the pages of `keylane plan` and `keylane profile`; plan_sections: their sections
     demo_page      the page of `keylane demo`
     geo_pages      the pages of `keylane geo table` and `keylane match`
+    aggregate_page  the page of `aggregate explain`: queries that are hot, late or failing, and lanes
     assign_page    the page of `assign`: members with their lanes, what moved, and every assignor
     shards_page    the page of `shards plan`: the key space as a line, and the calls as steps
     svg_charts     charts as SVG: scales, axes, curves, bars, dots

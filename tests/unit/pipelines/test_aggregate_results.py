@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from keylane.pipelines.aggregate.explain import explain_load
 from keylane.pipelines.aggregate.results import ResultRow, columns_of, table_of
 from keylane.pipelines.aggregate.verify import verify_results
 from keylane.pipelines.stateful.state_folder import write_sealed
+from keylane.report.aggregate_page import aggregate_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,5 +130,23 @@ def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) ->
     assert uneven["query-window"] < 1.2
     assert (found.queries, found.queries_with_90_percent, found.hottest[0].query_id) == (51, 1, "hot")
     assert "--by query-window" in found.advice
+    page = aggregate_page(found)
+    assert ("Hot queries" in page, "Late queries" in page, "Failing queries" in page) == (True, False, False)
+    usual = {"events": 5, "windows": 1, "dropped": 0, "corrected": 0, "errors": 0}
+    queries = {
+        "late": {**usual, "dropped": 3},
+        "fails": {**usual, "errors": 2, "error": "<b>boom"},
+        "ok": usual,
+    }
+    (tmp_path / "_state" / "batches").mkdir(parents=True)
+    write_sealed(tmp_path / "_state" / "batches" / "0000000007.json", {"batch": 7, "counts": {"queries": queries}})
+    (tmp_path / "_metrics").mkdir()
+    metrics = {"open_windows": 4, "state_bytes": 99, "restore_s": 0.5, "lag_s": {"ok": 90.0}}
+    (tmp_path / "_metrics" / "0000000007.json").write_text(json.dumps(metrics))
+    running = explain_load(str(tmp_path), 64)
+    assert [one.query_id for one in (*running.late, *running.failing)] == ["late", "fails"]
+    page = aggregate_page(running)
+    assert all(text in page for text in ("Late queries", "Failing queries", "99 bytes of state"))
+    assert "<b>boom" not in page, "an error cannot become markup"
     with pytest.raises(DataError, match="no delivered windows"):
         explain_load(str(tmp_path / "none"), 64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
@@ -77,7 +77,6 @@ class AggregateBatches:
     last: BatchManifest
     tell: Callable[[dict[str, Any]], None] = lambda _: None
     probe: Probe = no_probe
-    done: list[int] = field(default_factory=list)
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Make a batch, unless it is committed."""
@@ -131,7 +130,6 @@ class AggregateBatches:
         )
         self.state.commit(done, self.target.folder, self.probe)
         self.last = done
-        self.done.append(batch)
         self.stage.forget(batch)
         self.tell(metrics)
 
@@ -196,6 +194,7 @@ def _metrics(found: Gathered, counts: dict[str, Any], of_blocks: dict[str, Any],
         "open_windows": sum(one["open"] for one in times.values()),
         "state_bytes": sum(one["state_bytes"] for one in state),
         "restored": sum(one["restored"] for one in state),
+        "restore_s": sum(one["restore_us"] for one in state) / 1e6,
         "lanes": {str(one["lane"]): [one["events"], one["parts"]] for one in found.of_step("windows")},
         "lag_s": lag,
         "registry_version": of_blocks.get("version"),

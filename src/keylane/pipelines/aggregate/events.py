@@ -13,7 +13,6 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -142,7 +141,7 @@ class EventReader:
     # Columns of files.
 
     def _parquet(self, files: Sequence[SourceFile], folder: Path) -> DataFrame:
-        footers = [pq.read_schema(file.path) for file in files]
+        footers = [pq.read_metadata(file.path).schema for file in files]
         if any(_has_nanoseconds(footer) for footer in footers):
             return read_parquet(self.spark, files, None, 0, {}).frame
         alike = all(footer.equals(footers[0]) for footer in footers)
@@ -197,8 +196,10 @@ def needed(queries: Sequence[Query]) -> list[str]:
     return list(dict.fromkeys(name for query in queries for name in query.columns))
 
 
-def _has_nanoseconds(schema: pa.Schema) -> bool:
-    return any(pa.types.is_timestamp(one.type) and one.type.unit == "ns" for one in schema)
+def _has_nanoseconds(schema: pq.ParquetSchema) -> bool:
+    """Times that Spark cannot read by itself; those of 96 bits, which Arrow calls nanoseconds too, it can."""
+    columns = [schema.column(number) for number in range(len(schema))]
+    return any(one.physical_type == "INT64" and "nanoseconds" in str(one.logical_type) for one in columns)
 
 
 def _type_of(schema: StructType, path: str) -> DataType | None:

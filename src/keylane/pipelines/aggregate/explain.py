@@ -7,19 +7,23 @@ anything again.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 from keylane.aggregation.lanes import DIVISIONS, WindowLoad, lane_loads, max_of_mean
-from keylane.documents.aggregate import AggregateExplainDocument, DivisionLoad, HotQuery
+from keylane.documents.aggregate import AggregateExplainDocument, DivisionLoad, HotQuery, RunningState
 from keylane.errors import DataError
-from keylane.pipelines.aggregate.verify import batches_in
+from keylane.pipelines.aggregate.results import figures_of
+from keylane.pipelines.aggregate.run import STATE
+from keylane.pipelines.aggregate.verify import batches_in, newest_manifest
 from keylane.systems.endpoint import parse_address, path_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from keylane.aggregation.lanes import Division
 
@@ -38,11 +42,24 @@ def explain_load(target: str, lanes: int) -> AggregateExplainDocument:
     if not windows:
         hint = "run keylane aggregate first: what is explained is what it delivered"
         raise DataError.of("the target has no delivered windows", got=str(folder), hint=hint)
-    return explained(target, windows, lanes)
+    kept = folder / STATE if (folder / STATE).is_dir() else folder
+    return explained(target, windows, lanes, newest_manifest(kept), _last_metrics(folder))
 
 
-def explained(target: str, windows: Sequence[WindowLoad], lanes: int) -> AggregateExplainDocument:
-    """The document of some windows."""
+def _last_metrics(folder: Path) -> dict[str, Any]:
+    found = sorted((folder / "_metrics").glob("[0-9]*.json"))
+    return dict(json.loads(found[-1].read_text(encoding="utf-8"))) if found else {}
+
+
+def explained(
+    target: str,
+    windows: Sequence[WindowLoad],
+    lanes: int,
+    manifest: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Any] | None = None,
+) -> AggregateExplainDocument:
+    """The document of some windows, with what is known of queries and state after the last batch."""
+    figures = figures_of((manifest or {}).get("counts", {}).get("queries", {}))
     found = {division: lane_loads(windows, lanes, division) for division in DIVISIONS}
     by_query: Counter[str] = Counter()
     for one in windows:
@@ -69,6 +86,20 @@ def explained(target: str, windows: Sequence[WindowLoad], lanes: int) -> Aggrega
             HotQuery(query_id=query, events=events, share=events / total if total else 0.0)
             for query, events in ordered[:_HOTTEST]
         ],
+        late=sorted(
+            (one for one in figures if one.dropped or one.corrected),
+            key=lambda one: (-one.dropped - one.corrected, one.query_id),
+        ),
+        failing=[one for one in figures if one.errors or one.unfit],
+        state=RunningState(
+            batch=manifest["batch"],
+            open_windows=metrics["open_windows"],
+            state_bytes=metrics["state_bytes"],
+            restore_seconds=metrics.get("restore_s", 0.0),
+            longest_lag=max((0.0, *metrics["lag_s"].values())),
+        )
+        if manifest and metrics
+        else None,
         advice=_advice({name: max_of_mean(loads) for name, loads in found.items()}, found),
     )
 

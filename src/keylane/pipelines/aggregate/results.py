@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from keylane.documents.aggregate import QueryFigures
 from keylane.systems.delivery import OutMessage
 
 if TYPE_CHECKING:
@@ -204,3 +205,20 @@ def micros_of(text: str) -> int:
     1700000040000000
     """
     return (datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def figures_of(queries: Mapping[str, Mapping[str, Any]]) -> list[QueryFigures]:
+    """What each query came to, by id, as the counts of a manifest have it."""
+    return [
+        QueryFigures(
+            query_id=name,
+            events=known["events"],
+            windows=known["windows"],
+            dropped=known["dropped"],
+            corrected=known["corrected"],
+            errors=known["errors"],
+            error=known.get("error"),
+            unfit=known.get("unfit", False),
+        )
+        for name, known in sorted(queries.items())
+    ]

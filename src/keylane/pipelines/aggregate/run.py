@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from keylane.documents.aggregate import AggregateDocument, QueryFigures
+from keylane.documents.aggregate import AggregateDocument
 from keylane.errors import DataError, SparkError, TargetError, UsageError
 from keylane.pipelines.aggregate.batches import AggregateBatches
 from keylane.pipelines.aggregate.matching import WORK, AggregatePlan, MatchingStage
+from keylane.pipelines.aggregate.results import figures_of
 from keylane.pipelines.aggregate.sources import FileEvents, MessageEvents
 from keylane.pipelines.aggregate.targets import CORRECTIONS, DEAD, ResultFolder, ResultStreams
 from keylane.pipelines.stateful.block_files import beside
@@ -218,19 +219,6 @@ def _document(
 ) -> AggregateDocument:
     counts = last.counts or {}
     total = counts.get("total", {})
-    queries = [
-        QueryFigures(
-            query_id=name,
-            events=known["events"],
-            windows=known["windows"],
-            dropped=known["dropped"],
-            corrected=known["corrected"],
-            errors=known["errors"],
-            error=known.get("error"),
-            unfit=known.get("unfit", False),
-        )
-        for name, known in sorted(counts.get("queries", {}).items())
-    ]
     return AggregateDocument(
         source=head.source,
         target=head.target,
@@ -247,7 +235,7 @@ def _document(
         corrections=total.get("corrections", 0),
         late=total.get("late", 0),
         errors=total.get("errors", 0),
-        queries=queries,
+        queries=figures_of(counts.get("queries", {})),
         stopped=stopped,
         seconds=seconds,
     )

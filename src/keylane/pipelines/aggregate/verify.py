@@ -38,7 +38,7 @@ def verify_results(
         if not (folder / "results").is_dir() and not kept.is_dir():
             allowed = "a folder with results/ in it"
             raise DataError.of("not a target of an aggregation", got=str(folder), allowed=allowed)
-    manifest = _newest(kept) if kept else {}
+    manifest = newest_manifest(kept) if kept else {}
     groups = _groups(manifest)
     check = OrderCheck()
     if address.is_path:
@@ -80,7 +80,8 @@ def batches_in(folder: Path) -> list[Path]:
     return [file for _, one in sorted(numbered) for file in sorted(one.glob("*.parquet"))]
 
 
-def _newest(state: Path) -> dict[str, Any]:
+def newest_manifest(state: Path) -> dict[str, Any]:
+    """Of the last committed batch; nothing where there is none."""
     found = sorted((state / "batches").glob("[0-9]*.json"))
     return read_sealed(found[-1]) if found else {}
 

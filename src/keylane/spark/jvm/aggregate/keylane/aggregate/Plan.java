@@ -8,7 +8,6 @@ import keylane.blocks.Output;
 import keylane.blocks.Slots;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
-import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.StructType;
 import scala.Tuple2;
 
@@ -33,8 +32,8 @@ public final class Plan {
             StructType.fromDDL(BLOCKS));
     }
 
-    /** Blocks that end a source: with them every window of these time fields is due. */
-    public Dataset ended(Dataset any, int lanes, List times, List extra) {
+    /** Blocks that end a source, as rows of a slot's key and bytes: with them every window of these time fields is due. */
+    public List ended(int lanes, List times, List extra) {
         Output out = new Output(new Slots(lanes));
         for (int slot = 0; slot < lanes; slot++) {
             for (int at = 0; at < times.size(); at++) {
@@ -45,9 +44,10 @@ public final class Plan {
         List tuples = out.rows();
         for (int at = 0; at < tuples.size(); at++) {
             Tuple2 one = (Tuple2) tuples.get(at);
-            rows.add(RowFactory.create(new Object[] {one._1(), one._2()}));
+            rows.add(one._1());
+            rows.add(one._2());
         }
-        return any.sparkSession().createDataFrame(rows, StructType.fromDDL(BLOCKS));
+        return rows;
     }
 
     /** Blocks -> rows of a kind and a text. */

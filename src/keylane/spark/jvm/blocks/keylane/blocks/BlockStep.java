@@ -121,10 +121,12 @@ public abstract class BlockStep extends StatefulProcessor {
         long token = known == null ? 0L : Block.getLong(known, 0);
         Held held = (Held) MEMORY.take(name);
         boolean isCurrent = held != null && held.token == token;
+        long began = System.nanoTime();
         if (!isCurrent) {
             MEMORY.drop(place);
             held = new Held(again(known, slot));
         }
+        long restored = isCurrent || known == null ? -1L : (System.nanoTime() - began) / 1000L;
         List blocks = new ArrayList();
         byte[] batch = batch(rows, blocks);
         Output out = new Output(slots);
@@ -134,7 +136,7 @@ public abstract class BlockStep extends StatefulProcessor {
         head.update(after);
         held.token = Block.getLong(after, 0);
         MEMORY.giveBack(name, held);
-        report(known, after, slot, !isCurrent, out);
+        report(known, after, slot, restored, out);
         return scala.jdk.javaapi.CollectionConverters.asScala(out.rows().iterator());
     }
 
@@ -148,11 +150,12 @@ public abstract class BlockStep extends StatefulProcessor {
         return "the state of " + step + " " + slot + " is damaged: ";
     }
 
-    /** What a slot found and left, for whoever commits the batch: -1 is no batch at all. */
-    private void report(byte[] known, byte[] after, int slot, boolean isMade, Output out) {
+    /** What a slot found and left, for whoever commits the batch: -1 is no batch at all, and nothing that was restored. */
+    private void report(byte[] known, byte[] after, int slot, long restored, Output out) {
         long found = known == null ? -1L : Block.getLong(known, BATCH_AT);
         String json = "{\"step\":\"state\",\"of\":\"" + step + "\",\"slot\":" + slot + ",\"found\":" + found
-            + ",\"restored\":" + (isMade && known != null ? 1 : 0) + ",\"state_bytes\":" + Block.getLong(after, 8) + "}";
+            + ",\"restored\":" + (restored < 0L ? 0 : 1) + ",\"restore_us\":" + Math.max(0L, restored)
+            + ",\"state_bytes\":" + Block.getLong(after, 8) + "}";
         out.passingTo(0).begin(Block.COUNTS).putBytes(json.getBytes(StandardCharsets.UTF_8)).end();
     }
 

@@ -18,7 +18,7 @@ from keylane.report.svg_charts import lane_loads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from keylane.documents.aggregate import AggregateExplainDocument, QueryFigures
+    from keylane.documents.aggregate import AggregateExplainDocument, DivisionLoad, QueryFigures
 
 #: Pixels of a chart that has a row to itself.
 WHOLE: Final = 1160
@@ -84,11 +84,10 @@ def _troubled(queries: Sequence[QueryFigures], name: str) -> Markup | None:
 
 def _divisions(document: AggregateExplainDocument) -> Markup:
     highest = float(max(max(one.loads) for one in document.divisions if one.division != "query-window-partial"))
-    drawn = [
-        join(
-            tag("h3", f"{_NAMES[one.division]}: the fullest lane has {times(one.max_of_mean)} the mean"),
-            chart(lambda width, one=one: lane_loads(one.loads, "after", width, highest), WHOLE),  # type: ignore[misc]
-        )
-        for one in document.divisions
-    ]
+    drawn = [_division(one, highest) for one in document.divisions]
     return section("divisions", intro_of("divisions"), *drawn)
+
+
+def _division(one: DivisionLoad, highest: float) -> Markup:
+    heading = f"{_NAMES[one.division]}: the fullest lane has {times(one.max_of_mean)} the mean"
+    return join(tag("h3", heading), chart(lambda width: lane_loads(one.loads, "after", width, highest), WHOLE))

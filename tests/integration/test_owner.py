@@ -19,11 +19,12 @@ from tests.integration.owner_run import OwnerRun, judged, messages_of, reader_of
 from tests.integration.topics import create_topic, delete_topic
 
 from keylane.errors import DataError, FencedError, KeylaneError
-from keylane.groups.ownership import Lease, Terms
+from keylane.groups.ownership import Lease, Terms, claim_of
 from keylane.systems.kafka import InputRecord, JsonStep, LaneOwner, OutputRecord, OwnerPlan, kafka_access
 from keylane.systems.kafka import owner as owning
 from keylane.systems.kafka.owner_writers import Duty, Produced, TransactionalWriter, fence_all
 from keylane.systems.leases import open_leases
+from keylane.systems.leases.keeper import LeaseKeeper
 from keylane.systems.leases.sqlite import sqlite_leases
 
 if TYPE_CHECKING:
@@ -154,13 +155,7 @@ def owned(
         owner = LaneOwner(plan, Echo(), store)
         failure: list[BaseException] = []
 
-        def run() -> None:
-            try:
-                owner.run()
-            except KeylaneError as error:
-                failure.append(error)
-
-        thread = Thread(target=run)
+        thread = Thread(target=failing_into(failure, owner.run))
         thread.start()
         end = time.monotonic() + seconds
         try:
@@ -198,6 +193,49 @@ def test_what_cannot_go_on_is_an_error(broker: Cluster, topic: Callable[..., str
         owned(replace(plan, output=wide), 1, until=12)
     with pytest.raises(KeylaneError, match="nowhere"):
         owned(replace(plan, topic="nowhere"), 1, until=1)
+
+
+def test_a_spare_that_waited_while_the_topic_was_made_anew_takes_no_old_state(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    source, output = topic(2, "owned"), topic(2, "made")
+    plan = OwnerPlan(kafka_access(broker.bootstrap), "spare", source, output, tmp_path / "snapshots", Terms(TTL))
+    send(broker, source, 3, lane=1)
+    owned(plan, 1, until=3)
+    with open_leases(tmp_path / "leases.db", plan.group, 1, TTL) as store:
+        holder = LeaseKeeper(store, claim_of("holder", 1, plan.terms), time.monotonic)
+        with holder:
+            until_true(lambda: holder.lease() is not None)
+            spare = LaneOwner(plan, Echo(), store)
+            failure: list[BaseException] = []
+            thread = Thread(target=failing_into(failure, spare.run))
+            thread.start()
+            until_true(lambda: spare.health()[1]["phase"] == "waiting")
+            delete_topic(broker, source)
+            create_topic(broker, source, 2)
+            send(broker, source, 9, lane=1)
+        thread.join(60)
+        spare.stop()
+        thread.join()
+    assert len(failure) == 1
+    assert "made anew since the snapshot of lane" in str(failure[0])
+
+
+def failing_into(failures: list[BaseException], run: Callable[[], None]) -> Callable[[], None]:
+    def running() -> None:
+        try:
+            run()
+        except KeylaneError as error:
+            failures.append(error)
+
+    return running
+
+
+def until_true(holds: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_lanes_that_a_topic_gains_are_read(

@@ -317,6 +317,7 @@ class LaneOwner(Generic[S]):
         if not keeper.verify(holding.lease):
             return
         self._turn("restoring")
+        self._refresh_topic_id(holding)
         self._restore(holding, writer.positions(consumer), keeper)
         self._check_records_there(holding, consumer)
         self._assign(holding, consumer)
@@ -358,17 +359,26 @@ class LaneOwner(Generic[S]):
             for problem in problems:
                 self._tell("damaged", {"lane": lane, "why": problem})
             if found is not None:
-                self._check_same_topic(found)
+                self._check_same_topic(found.topic_id, self._topic_id, f"the snapshot of lane {lane} was taken")
                 holding.kept[lane] = found.position
             holding.states[lane] = self._step.load(found.state) if found else self._step.new()
             holding.positions[lane] = found.position if found else 0
 
-    def _check_same_topic(self, found: Snapshot) -> None:
-        if found.topic_id and self._topic_id and found.topic_id != self._topic_id:
+    def _refresh_topic_id(self, holding: _Holding[S]) -> None:
+        """Ask which topic it is now: a spare may have waited since before the topic was made anew."""
+        with open_cluster(self._plan.access) as cluster:
+            found = cluster.topic_ids([self._plan.topic], self._plan.terms.ttl).get(self._plan.topic, "")
+        if holding.states:
+            self._check_same_topic(self._topic_id, found, "its states were restored")
+        self._topic_id = found or self._topic_id
+
+    def _check_same_topic(self, then: str, now: str, since: str) -> None:
+        """Offsets of one topic mean nothing in another of its name."""
+        if then and now and then != now:
             raise DataError.of(
-                f"topic {found.topic!r} was made anew since the snapshot of lane {found.lane} was taken",
-                got=f"topic id {self._topic_id}",
-                allowed=found.topic_id,
+                f"topic {self._plan.topic!r} was made anew since {since}",
+                got=f"topic id {now}",
+                allowed=then,
                 hint=f"remove {self._plan.folder} to begin with an empty state",
             )
 

@@ -20,6 +20,7 @@ from keylane.records import Reason
 from keylane.spark import cells
 from keylane.spark import cells as cells_java
 from keylane.spark.cells import ancestor_column, cell_backend, cell_lane_column, place_columns
+from keylane.spark.java_calls import java_column
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -188,7 +189,7 @@ def test_the_cell_of_a_place_at_a_coarse_resolution_is_another_than_its_ancestor
     """The planted bug: who asks H3 for the routing cell itself comes to other lanes."""
     rows = on_the_sphere(2000)
     at_three = cells_java._cell_of(spark, cells_java._archives(spark)).getClass().newInstance().at(3)
-    asked = cells_java._column(at_three, F.col("lat"), F.col("lng"))
+    asked = java_column(at_three, F.col("lat"), F.col("lng"))
     place = place_columns(F.col("lat"), F.col("lng"))
     lane = [cell_lane_column(spark, table([], "kafka-java"), cell) for cell in (asked, place.cell)]
     found = columns(framed(spark, rows), asked, ancestor_column(place.cell, 3), *lane)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.parity.cases.partitioners import TWINS
 
 from keylane import Router
 from keylane.hashing.md5 import md5_128
@@ -39,6 +40,33 @@ def test_frames_and_sql_equal_the_router(spark: SparkSession, explicit: int) -> 
     frame.createOrReplaceTempView("hash_key_accounts")
     asked = "SELECT account, lane_by_hash_key('accounts', account) AS lane FROM hash_key_accounts"
     assert {row["account"]: row["lane"] for row in spark.sql(asked).collect()} == expected
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["", "a twin"])
+@pytest.mark.parametrize("ranges", ["wide", "at digests", "narrow"])
+def test_accounts_beside_others_of_their_digest_and_exact_boundaries(
+    spark: SparkSession, ranges: str, wrong: bool
+) -> None:
+    """One of two keys of one MD5 has a hash key; ranges begin at digests, or are many and two keys wide."""
+    from keylane.spark import lane
+
+    names = [f"a{n}" for n in range(40)]
+    digests = sorted(md5_128(name.encode()) for name in names)
+    inner = {
+        "wide": [2**126, 2**127],
+        "at digests": sorted({one + step for one in digests for step in (-2, 0, 2)}),
+        "narrow": list(range(digests[9] - 400, digests[9] + 400, 2)),
+    }[ranges]
+    space = KeySpace((0, *inner))
+    keys = {TWINS[0]: 2**128 - 1, names[1]: 0, names[2]: digests[5]}
+    router = Router(CONTRACT, key_space=space, hash_keys=keys)
+    given = Router(CONTRACT, key_space=space, hash_keys={**keys, **({TWINS[1]: 5} if wrong else {})})
+    rows = [*names, *TWINS, "", None]
+    frame = spark.createDataFrame([(name,) for name in rows], "account string")
+    placed = {row["account"]: row["lane"] for row in frame.select("account", lane(given).alias("lane")).collect()}
+    other = {name for name in [*names, *TWINS] if placed[name] != router.lane(name)}
+    assert other == ({TWINS[1]} if wrong and router.lane(TWINS[1]) != 0 else set())
+    assert (placed[None], placed[""]) == (None, None)
 
 
 @pytest.mark.parametrize("wrong", [False, True], ids=["", "a twin"])

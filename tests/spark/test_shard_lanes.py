@@ -1,4 +1,4 @@
-"""The constant tables behind the lanes of shards: every key in a slot of its own, every boundary where it is."""
+"""The constant table behind the lanes of shards: every boundary where it is."""
 
 from __future__ import annotations
 
@@ -7,49 +7,12 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.parity.cases.partitioners import TWINS
 
-from keylane.hashing.md5 import md5_128
 from keylane.spark import shard_lanes
-from keylane.spark.shard_lanes import HashKeyTable, bucket_table, hash_key_table
+from keylane.spark.shard_lanes import bucket_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def slot(table: HashKeyTable, key: bytes) -> int:
-    """As the column computes it."""
-    high = md5_128(key) >> 64
-    by = table.displacements[high * len(table.displacements) >> 64]
-    return ((high >> table.shift) & (len(table.keys) - 1)) ^ by
-
-
-@pytest.mark.parametrize("count", [1, 2, 100, 10_000])
-def test_every_account_is_in_the_slot_that_its_digest_names(count: int) -> None:
-    given = {f"account-{n}".encode(): n % 64 for n in range(count)}
-    table = hash_key_table(given)
-    assert table is not None
-    found = {key: (table.keys[slot(table, key)], table.lanes[slot(table, key)]) for key in given}
-    assert found == {key: (key, lane) for key, lane in given.items()}
-    assert sum(lane >= 0 for lane in table.lanes) == count
-
-
-def test_keys_that_no_table_holds_are_left_to_joins() -> None:
-    assert hash_key_table({key.encode(): 0 for key in TWINS}) is None
-    assert hash_key_table({key.encode(): 0 for key in TWINS[:1]}) is not None
-
-
-def test_every_account_has_its_bit_and_few_others_have() -> None:
-    table = hash_key_table({f"account-{n}".encode(): 0 for n in range(10_000)})
-    assert table is not None
-    words = table.bits
-
-    def is_set(key: str) -> bool:
-        high = md5_128(key.encode()) >> 64
-        return bool(words[(high >> 6) & (len(words) - 1)] >> (high & 63) & 1)
-
-    assert all(is_set(f"account-{n}") for n in range(10_000))
-    assert sum(is_set(f"other-{n}") for n in range(10_000)) < 1_000
 
 
 def stepped(starts: list[int], key: int) -> int:

@@ -35,7 +35,7 @@ from keylane.keys.cells import region_of
 from keylane.private import check_file
 from keylane.records import Reason
 from keylane.spark.hashes import arrow_udf, hash_column, murmur2_of_long, range_lane
-from keylane.spark.java_calls import java_backend
+from keylane.spark.java_calls import java_backend, java_column
 from keylane.spark.jvm import cache_folder, java_class
 from keylane.spark.keys import PREFIX, Bytes, big_endian, field_of
 from keylane.spark.lanes import fold
@@ -64,7 +64,7 @@ PROBE: Final = ((33.4484, -112.0740), 0x8929B6D357BFFFF)
 def java_cell(spark: SparkSession, latitude: Column, longitude: Column) -> Column | None:
     """The home cell of two columns of doubles, null where one is; None when this classic session has no H3."""
     function = _cell_of(spark, _archives(spark))
-    return None if function is None else _column(function, latitude, longitude)
+    return None if function is None else java_column(function, latitude, longitude)
 
 
 def _archives(spark: SparkSession) -> tuple[Path, ...] | None:
@@ -107,18 +107,12 @@ def java_leaf_lane(spark: SparkSession, lanes: CellLanes, cell: Column) -> Colum
     """The lane of the leaf that each cell is in, null outside all leaves. Classic sessions only."""
     numbers = lanes.starts.astype(">i8"), lanes.ends.astype(">i8"), lanes.leaf_lane.astype(">i4")
     arrays = (bytearray(column.tobytes()) for column in numbers)
-    return _column(_leaf_lane(spark).newInstance().of(*arrays), cell)
+    return java_column(_leaf_lane(spark).newInstance().of(*arrays), cell)
 
 
 @lru_cache(maxsize=8)
 def _leaf_lane(spark: SparkSession) -> Any:
     return java_class(spark, SOURCES / "leaves", "keylane.LeafLane")
-
-
-def _column(function: Any, *arguments: Column) -> Column:
-    from pyspark.sql.classic.column import Column as ClassicColumn
-
-    return ClassicColumn(function.column(*(cast("ClassicColumn", argument)._jc for argument in arguments)))
 
 
 CellBackend: TypeAlias = Literal["java", "arrow"]

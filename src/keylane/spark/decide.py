@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.keys import Keys
     from keylane.spark.overrides import LookedUp
-    from keylane.spark.shard_lanes import HashKeyTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,8 @@ class Inputs:
     """Everything a decision depends on.
 
     `hash` is None for clients that ignore keys; `position`, when rows have none. `sub_keys` are by field.
-    `written_out`: whether sets of lanes are expanded in the expression (`lanes`). `hash_keys` are explicit hash keys
-    that no look-up has.
+    `written_out`: whether sets of lanes are expanded in the expression (`lanes`). `hash_keys` are lanes of
+    explicit hash keys, by account, that no look-up has.
     """
 
     router: Router
@@ -65,7 +64,7 @@ class Inputs:
     position: Column | None
     backend: JavaBackend
     written_out: bool
-    hash_keys: HashKeyTable | None = None
+    hash_keys: Mapping[bytes, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +136,14 @@ def _refused(reason: Reason) -> Outcome:
 
 def _tail(inputs: Inputs) -> Column:
     """The lane of a key without a rule: that of its explicit hash key where it has one, otherwise of its hash."""
-    home = _home(inputs)
-    if inputs.hash is None or not (inputs.hash_keys or empty_by_digest(inputs.router, inputs.keys, inputs.backend)):
-        return home
-    base, high = inputs.keys.base.binary, halves(inputs.hash)[0]
+    router, base = inputs.router, inputs.keys.base.binary
     if inputs.hash_keys is not None:
-        home = with_hash_keys(home, base, high, inputs.hash_keys)
-    return without_empty(home, base, high) if empty_by_digest(inputs.router, inputs.keys, inputs.backend) else home
+        hashes_empty = router.on_empty != "reject"
+        return with_hash_keys(base, router.key_space, inputs.hash_keys, hashes_empty=hashes_empty)
+    home = _home(inputs)
+    if inputs.hash is None or not empty_by_digest(router, inputs.keys, inputs.backend):
+        return home
+    return without_empty(home, base, halves(inputs.hash)[0])
 
 
 def empty_by_digest(router: Router, keys: Keys, backend: JavaBackend) -> bool:

@@ -24,7 +24,6 @@ from keylane.spark.java_calls import java_backend
 from keylane.spark.keys import ADDED, PREFIX, Bytes, Keys, check_frame, column_named, field_of, read_keys
 from keylane.spark.lanes import WRITTEN_OUT, divided_lanes
 from keylane.spark.overrides import by_joins, by_literals, few_enough, without
-from keylane.spark.shard_lanes import hash_key_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from keylane.placement.overrides import Overrides
     from keylane.spark.java_calls import JavaBackend
     from keylane.spark.overrides import LookedUp
-    from keylane.spark.shard_lanes import HashKeyTable
 
 
 def lane(contract: GivenContract | Router, *, lanes: int | None = None, position: str | None = None) -> Column:
@@ -101,15 +99,15 @@ def with_placements(
     return _with_added(frame, added)
 
 
-def _looked_up(router: Router, backend: JavaBackend) -> tuple[Overrides, HashKeyTable | None]:
+def _looked_up(router: Router, backend: JavaBackend) -> tuple[Overrides, dict[bytes, int] | None]:
     """The overrides to look up by key, and the hash keys that are found by the digest instead, which is faster.
 
     A digest finds them where it is of the whole key, with nothing of a window in it.
     """
     if not router.explicit_hash_keys or backend != "static" or router.contract.spec.key.window is not None:
         return router.overrides, None
-    table = hash_key_table({key: router.key_space.lane_of(number) for key, number in router.explicit_hash_keys.items()})
-    return (router.overrides, None) if table is None else (without(router.overrides, router.explicit_hash_keys), table)
+    lane_of = {key: router.key_space.lane_of(number) for key, number in router.explicit_hash_keys.items()}
+    return without(router.overrides, router.explicit_hash_keys), lane_of
 
 
 def _router(contract: GivenContract | Router, lanes: int | None, stream: str | None = None) -> Router:

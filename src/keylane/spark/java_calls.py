@@ -13,7 +13,7 @@ exists.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import pyspark
 from py4j.protocol import Py4JError
@@ -105,6 +105,13 @@ def integer_at(data: Column, at: Column) -> Column:
 def long_at(data: Column, at: Column) -> Column:
     """The eight big-endian bytes from a place on, as a signed number."""
     return static_call(NUMBERS, "readLong", "long", data, at)
+
+
+def java_column(function: Any, *arguments: Column) -> Column:
+    """The column that a function of keylane's own Java makes of others."""
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return ClassicColumn(function.column(*(cast("ClassicColumn", one)._jc for one in arguments)))
 
 
 def _jvm(spark: SparkSession) -> Any:

@@ -1,37 +1,40 @@
 """MD5 digest -> shard, as a column: ranges of unequal width, and accounts with explicit hash keys.
 
-Both are constant tables that Spark makes once, before the first row, and reads inside generated code.
+    bucket_table     boundaries -> for each value of the leading bits the range it begins in; then a few steps upwards:
+                     a constant table, which Spark makes once, before the first row, and reads inside generated code
+    with_hash_keys   the same and accounts, in a function of Java (`ShardLane.java`): as expressions, looking an account
+                     up takes a third of the time of its digest
 
-    bucket_table     boundaries -> for each value of the leading bits the range it begins in; then a few steps upwards
-    hash_key_table   accounts -> a perfect hash over their digests: one slot to look at, and the key itself to compare
+Rule of the second: one bit tells most keys without a hash key; the others are looked up by their digest, and the key
+itself is compared, because two keys of one MD5 are possible.
 
-Rule of the second: a displacement, found by the leading bits of the digest, is combined with other bits of its upper
-half, so that no two accounts share a slot. All of it reads the upper half alone, which Spark computes once for a row:
-for the lower one, which occurs inside of branches only, it would compute the digest again. Two keys of one MD5 are
-possible, so the key in the slot is compared, not its digest.
-
-Worked example: 10,000 accounts have 32,768 slots and 8,192 displacements. One account more makes new tables, and moves
+Worked example: 10,000 accounts have 16,384 words of bits and 65,536 slots. One account more makes new tables, and moves
 no key. When not to use it: in a session without calls of Java (`java_calls`), where ranges are bisected and accounts
-are joined (`hashes`, `overrides`); for accounts of which two have one upper half, which no perfect hash can hold.
+are joined (`hashes`, `overrides`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from keylane.hashing.md5 import md5_128
-from keylane.spark.java_calls import integer_at, long_at
+from keylane.spark.java_calls import integer_at, java_column, long_at
+from keylane.spark.jvm import java_class
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import Column
 
+    from keylane.placement.ranges import KeySpace
+
+SOURCES: Final = Path(__file__).parent / "jvm" / "shards"
 #: Leading bits of a bucket, from the fewest that are tried; and steps that are still faster than a bisection.
 FEWEST_BITS, MOST_BITS, MOST_STEPS = 8, 12, 3
 #: Flips the sign bit, after which signed numbers compare in the order of unsigned ones.
@@ -84,103 +87,16 @@ def bucket_lane(high: Column, low: Column, starts: Sequence[int], table: BucketT
     return lane
 
 
-@dataclass(frozen=True, slots=True)
-class HashKeyTable:
-    """Slots with a key and its lane, -1 for an empty one; `shift` is how far the upper half of a digest is shifted.
+def with_hash_keys(key: Column, space: KeySpace, lane_of: Mapping[bytes, int], *, hashes_empty: bool) -> Column:
+    """The lane of each key: that of its explicit hash key where it has one (`lane_of`), otherwise of its MD5.
 
-    `bits` are words of 64 bits, of which every key sets one: a key without its bit has no slot.
+    Null where the key is, and where it is empty, unless empty keys are hashed.
     """
-
-    displacements: tuple[int, ...]
-    keys: tuple[bytes, ...]
-    lanes: tuple[int, ...]
-    shift: int
-    bits: tuple[int, ...]
-
-
-def hash_key_table(lane_of: Mapping[bytes, int]) -> HashKeyTable | None:
-    """A slot for each key; None where no table holds them, because the digests of two begin with the same half.
-
-    >>> table = hash_key_table({b"acme": 3, b"bolt": 5})
-    >>> sorted(zip(table.keys, table.lanes))[-2:]
-    [(b'acme', 3), (b'bolt', 5)]
-    """
-    digests = {key: md5_128(key) >> 64 for key in lane_of}
-    if len(set(digests.values())) < len(digests):
-        return None
-    slots = 1 << max(4, (2 * len(lane_of)).bit_length())
-    for shift in range(0, 64 - slots.bit_length(), 8):
-        found = _displaced(digests, slots, shift)
-        if found is not None:
-            displacements, slot_of = found
-            keys, lanes = [b""] * slots, [-1] * slots
-            for key, slot in slot_of.items():
-                keys[slot], lanes[slot] = key, lane_of[key]
-            bits = _bits(digests.values())
-            return HashKeyTable(tuple(displacements), tuple(keys), tuple(lanes), shift, bits)
-    return None
-
-
-def _bits(digests: Collection[int]) -> tuple[int, ...]:
-    """At least 64 bits for each key, of which one is set: so one key in sixty, or less, is looked up in vain."""
-    words = [0] * (1 << max(4, len(digests).bit_length()))
-    for high in digests:
-        words[(high >> 6) & (len(words) - 1)] |= 1 << (high & 63)
-    return tuple(word - (1 << 64) if word >= 1 << 63 else word for word in words)
-
-
-def _displaced(digests: Mapping[bytes, int], slots: int, shift: int) -> tuple[list[int], dict[bytes, int]] | None:
-    """A displacement for each group of keys, the largest group first; None where two keys of a group cannot part."""
-    groups: dict[int, list[bytes]] = {}
-    count = slots // 4
-    for key, high in digests.items():
-        groups.setdefault(high >> _behind(count), []).append(key)
-    displacements, slot_of = [0] * count, dict[bytes, int]()
-    taken: set[int] = set()
-    for group, keys in sorted(groups.items(), key=lambda one: -len(one[1])):
-        own = [(digests[key] >> shift) & (slots - 1) for key in keys]
-        if len(set(own)) < len(own):
-            return None
-        by = next((by for by in range(slots) if not any(one ^ by in taken for one in own)), None)
-        if by is None:
-            return None
-        displacements[group] = by
-        for key, one in zip(keys, own, strict=True):
-            slot_of[key] = one ^ by
-            taken.add(one ^ by)
-    return displacements, slot_of
-
-
-def _behind(count: int) -> int:
-    """The bits behind the leading ones that name one of so many groups, a power of two."""
-    return 64 - (count.bit_length() - 1)
-
-
-def with_hash_keys(lane: Column, base: Column, high: Column, table: HashKeyTable) -> Column:
-    """The lane of the account's hash key where it has one, otherwise this lane; `high` is the digest's upper half.
-
-    One bit of a small table tells most keys without a hash key: only the others are looked up.
-    """
-    mask = len(table.keys) - 1
-    group = F.shiftrightunsigned(high, _behind(len(table.displacements))).cast("int")
-    own = F.shiftrightunsigned(high, table.shift).bitwiseAND(F.lit(mask)).cast("int")
-    slot = own.bitwiseXOR(integer_at(packed(table.displacements, 4), _times(group, 4)))
-    pin = integer_at(packed(table.lanes, 4), _times(slot, 4))
-    ends = packed((0, *accumulate(map(len, table.keys))), 4)
-    first, after = integer_at(ends, _times(slot, 4)), integer_at(ends, _times(slot, 4) + 4)
-    # An empty slot has an empty key, which no account has.
-    hit = base == F.substring(F.lit(b"".join(table.keys)), first + 1, after - first)
-    # The lane is outside the branches, where Spark computes it once. What is looked up is inside of one and not part of
-    # its condition: Spark computes what occurs twice in a condition for every row.
-    found = F.when(hit, pin - lane).otherwise(F.lit(0))
-    return lane + F.when(_maybe(table, high), found).otherwise(F.lit(0))
-
-
-def _maybe(table: HashKeyTable, high: Column) -> Column:
-    """Whether the key's bit is set: the last six bits of the upper half name a bit of the word."""
-    word = F.shiftrightunsigned(high, 6).bitwiseAND(F.lit(len(table.bits) - 1)).cast("int")
-    bits, at = long_at(packed(table.bits, 8), _times(word, 8)), high.bitwiseAND(F.lit(63)).cast("int")
-    return F.call_function("shiftrightunsigned", bits, at).bitwiseAND(F.lit(1)) != 0
+    spark = SparkSession.active()
+    numbers = [b"".join(one.to_bytes(4, "big") for one in some) for some in (map(len, lane_of), lane_of.values())]
+    starts = b"".join(start.to_bytes(16, "big") for start in space.starts)
+    given = [bytearray(one) for one in (starts, b"".join(lane_of), *numbers)]
+    return java_column(java_class(spark, SOURCES, "keylane.ShardLane").newInstance().of(*given, hashes_empty), key)
 
 
 def without_empty(lane: Column, key: Column, high: Column) -> Column:

@@ -14,6 +14,7 @@ from tests.integration.topics import create_topic, delete_topic
 
 from keylane.aggregation.query import query_of
 from keylane.errors import DataError, TargetError, UnknownNameError, UsageError
+from keylane.pipelines.aggregate.explain import explain_load
 from keylane.pipelines.aggregate.options import AggregateOptions
 from keylane.pipelines.aggregate.results import micros_of
 from keylane.pipelines.aggregate.run import aggregate
@@ -86,6 +87,8 @@ def test_topics_in_and_out_with_queries_in_a_topic(
     assert (document.records, document.dead, document.late) == (602, 2, 0)
     assert delivered(broker, target) == as_messages(expected(given))
     assert verify_results(ends[1], state).is_right
+    explained = explain_load(state, 4)
+    assert (explained.windows, explained.state is not None) == (document.windows, True), "metrics are in the state"
     letters = read_committed(broker, f"{target}.dlq")
     assert sorted(read.value or b"" for read in letters) == [b"", b"{broken"]
     # A change of the registry takes effect at the border of the next batch, and a second run goes on.

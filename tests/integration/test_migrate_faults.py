@@ -90,7 +90,11 @@ def proven(run: LiveMigration) -> None:
 
 @pytest.mark.parametrize(
     ("lanes", "spec"),
-    [(24, {}), (18, {}), (12, {"hot_keys": [{"keys": [key], "pin": n % 12} for n, key in enumerate(PINNED)]})],
+    [
+        (24, {}),
+        (18, {}),
+        (12, {"hot_keys": [{"pins": [{"key": key, "lane": n % 12} for n, key in enumerate(PINNED)]}]}),
+    ],
     ids=["12 to 24", "12 to 18", "pinned"],
 )
 def test_a_migrator_that_is_killed_three_times_keeps_every_order(

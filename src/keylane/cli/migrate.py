@@ -56,7 +56,8 @@ def migrate() -> None:
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="A reader group whose offsets show the drain.")
 @click.option("--no-gate", is_flag=True, help="Readers do not honour the gate: they drain before producers go on.")
 @click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan, for `migrate run`.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
+@click.option("--force", is_flag=True, help="Replace files that are there.")
 @client_options
 @output_option
 def plan(
@@ -71,6 +72,7 @@ def plan(
     groups: tuple[str, ...],
     no_gate: bool,
     saved: str | None,
+    report: str | None,
     force: bool,
     output: str,
     **options: Any,
@@ -91,8 +93,9 @@ def plan(
     from keylane.pipelines.migrate import plan_migrate
     from keylane.systems.endpoint import StreamOptions
 
-    check_apart(saved, inputs=(old, new))
-    check_free(saved, force=force)
+    check_apart(saved, report, inputs=(old, new))
+    for path in (saved, report):
+        check_free(path, force=force)
     document = plan_migrate(
         old,
         new,
@@ -107,10 +110,14 @@ def plan(
     )
     if saved:
         write(saved, json.dumps(document.as_json(), indent=2) + "\n")
-    return _result(document, saved), output
+    if report:
+        from keylane.report.migrate_page import migrate_page
+
+        write(report, migrate_page(document))
+    return _result(document, saved, report), output
 
 
-def _result(document: MigratePlanDocument, saved: str | None) -> Result:
+def _result(document: MigratePlanDocument, saved: str | None, report: str | None) -> Result:
     steps = Section(STEPS, document.steps, "Steps, in order; -o json says why each is needed:")
     rows = [{"lane": lane, "waits_for": ", ".join(map(str, old))} for lane, old in document.drain.items()]
     title = "Each new lane (partition) waits for these old lanes to be drained to their fence:"
@@ -118,6 +125,8 @@ def _result(document: MigratePlanDocument, saved: str | None) -> Result:
         title = f"The first {SHOWN} of {count(len(rows))} new lanes wait for these old lanes; -o json has all:"
     sections = [steps, Section(DRAIN, rows[:SHOWN] if document.steps else [], title)]
     breaks = [f"note: {text}" for text in document.breaks]
+    if report:
+        breaks.append(f"page: {report}")
     if saved:
         can_run = document.steps and document.mode == "in-place" and document.observed is not None
         breaks += [f"plan: {saved}", *([f"carry it out: keylane migrate run {saved}"] if can_run else [])]

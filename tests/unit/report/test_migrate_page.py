@@ -1,0 +1,39 @@
+"""The page of `migrate plan`: the timetable, the graph of the lanes, and hostile names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keylane import migrate_plan
+from keylane.report.migrate_page import MOST_DRAWN, drain_drawing, migrate_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from keylane.documents.migrate import MigratePlanDocument
+
+
+def planned(folder: Path, lanes: int, name: str = "tx") -> MigratePlanDocument:
+    for epoch, many in enumerate((12, lanes), 1):
+        spec = f"{{streams: [{name}], lanes: {many}, key: {{fields: [k]}}, partitioner: kafka-java}}"
+        head = f"metadata: {{name: payments, epoch: {epoch}}}"
+        text = f"apiVersion: keylane/v1\nkind: RoutingContract\n{head}\nspec: {spec}\n"
+        (folder / f"{epoch}.yaml").write_text(text)
+    return migrate_plan(folder / "1.yaml", folder / "2.yaml")
+
+
+def test_the_page_has_a_timetable_and_every_edge(tmp_path: Path) -> None:
+    document = planned(tmp_path, 18)
+    page = migrate_page(document)
+    assert "12 lanes to 18" in page
+    assert all(step.action.split(":")[0] in page for step in document.steps)
+    drawn = drain_drawing(document)
+    assert drawn.count("<line") == 36, "two parents for each of 18 lanes"
+    assert "new lane 15\nwaits for 3, 9" in drawn
+
+
+def test_many_lanes_are_a_table_and_nothing_to_do_is_neither(tmp_path: Path) -> None:
+    assert 'id="drain"' not in migrate_page(planned(tmp_path, MOST_DRAWN + 12))
+    idle = migrate_page(planned(tmp_path, 12))
+    assert "Nothing to do" in idle
+    assert 'id="waits"' not in idle

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions
+from tests.integration.commands import run as command
 from tests.integration.live_migration import GROUP, LiveMigration, contract_file
 from tests.integration.topics import create_topic, delete_topic
 
-from keylane import Router
+from keylane import Router, migration_gate
 from keylane.errors import FencedError, TargetError, UsageError
 from keylane.migration.cutover import Entry
 from keylane.pipelines.migrate_run import rollback_migrate, run_migrate, status_migrate
@@ -22,6 +23,7 @@ from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.migration import TopicJournal
+from keylane.systems.kafka.migration_clients import spark_offsets
 from keylane.systems.kafka.producers import KeyedProducer
 from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
 from keylane.systems.migrations import UNNAMED
@@ -29,6 +31,8 @@ from keylane.systems.migrations import UNNAMED
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from keylane.systems.broker import Cluster
 
@@ -174,3 +178,56 @@ def test_marks_of_transactions_below_a_fence_do_not_hold_a_lane(
         assert run_migrate(run.plan, all_stopped=True, patience=30).phase == "done"
     finally:
         consumer.close()
+
+
+def test_the_commands_from_plan_to_certificate(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+    run = live(broker, tmp_path, topic(4))
+    with KeyedProducer(Router(run.old), broker.bootstrap) as producer:
+        producer.send({"k": "a"}, b"1")
+    page = tmp_path / "page.html"
+    planned = command(
+        *("migrate", "plan", str(run.old), str(run.new), "--from", run.address, "--group", GROUP),
+        *("--out", str(run.plan), "--report", str(page), "-o", "json"),
+    )
+    assert (planned.code, planned.document["observed"]["records"]) == (3, 1)
+    assert "Who waits for whom" in page.read_text()
+    early = command("migrate", "verify", str(run.plan))
+    assert (early.code, early.out) == (2, "")
+    waits = command("migrate", "run", str(run.plan), "--patience", "1s", "-o", "json")
+    assert (waits.code, waits.document["waits_for"]["why"]) == (3, "producers")
+    waits = command("migrate", "run", str(run.plan), "--producers-stopped", "--patience", "1s")
+    assert waits.code == 3
+    assert "waits for readers to drain 1 old lane" in waits.out
+    status = command("migrate", "status", str(run.plan))
+    assert (status.code, status.out.partition(":")[0]) == (3, "open")
+    late = command("migrate", "rollback", str(run.plan))
+    assert late.code == 1
+    assert "forward-only from here" in late.err
+    certificate = command("migrate", "verify", str(run.plan), "-o", "json")
+    assert (certificate.code, certificate.document["verdict"]) == (4, "broken"), "a lane is not drained"
+
+
+def test_a_spark_batch_reads_what_the_gate_allows(
+    spark: SparkSession, broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Two batches: what lies below the fences, and, when that is applied, the rest."""
+    run = live(broker, tmp_path, topic(2), (2, 3))
+    run.save_plan(producers=(), groups=[])
+    for file, lanes in ((run.old, 2), (run.new, 3)):
+        with KeyedProducer(Router(file), broker.bootstrap) as producer:
+            for number in range(30):
+                producer.send({"k": f"k{number}"}, str(lanes).encode())
+        if lanes == 2:
+            run_migrate(run.plan, all_stopped=True, patience=30)
+    gate = migration_gate(run.journal)
+    assert gate is not None
+    client = AdminClient({**librdkafka_settings(broker)})
+    asked = {TopicPartition(run.topic, lane): OffsetSpec.latest() for lane in range(3)}  # type: ignore[no-untyped-call]  # has no types
+    ends = {at.partition: answer.result(30).offset for at, answer in client.list_offsets(asked).items()}
+    positions: dict[int, int] = {}
+    for old in (True, False):
+        options = spark_offsets(gate, run.topic, positions, ends)
+        frame = spark.read.format("kafka").options(**{"kafka.bootstrap.servers": broker.bootstrap}, **options).load()
+        values = [bytes(row["value"]) for row in frame.select("value").collect()]
+        assert values == [b"2" if old else b"3"] * 30
+        positions = {lane: end for lane, (_, end) in gate.readable(positions, ends).items()}

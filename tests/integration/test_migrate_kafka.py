@@ -5,17 +5,19 @@ The large runs, with kills and cut networks: `test_migrate_faults.py`.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions
-from tests.integration.commands import run as command
+from tests.integration.commands import Ended
 from tests.integration.live_migration import GROUP, LiveMigration, contract_file
 from tests.integration.topics import create_topic, delete_topic
 
 from keylane import Router, migration_gate
+from keylane.cli.main import _run
 from keylane.errors import FencedError, TargetError, UsageError
 from keylane.migration.cutover import Entry
 from keylane.pipelines.migrate_run import rollback_migrate, run_migrate, status_migrate
@@ -180,7 +182,22 @@ def test_marks_of_transactions_below_a_fence_do_not_hold_a_lane(
         consumer.close()
 
 
-def test_the_commands_from_plan_to_certificate(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """A command of `keylane`, in this process: a start of Python for each would take most of the time."""
+
+    def command(*arguments: str) -> Ended:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["keylane", *arguments])
+        code = _run()
+        return Ended(code, *capsys.readouterr())
+
+    return command
+
+
+def test_the_commands_from_plan_to_certificate(
+    command: Callable[..., Ended], broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
     run = live(broker, tmp_path, topic(4))
     with KeyedProducer(Router(run.old), broker.bootstrap) as producer:
         producer.send({"k": "a"}, b"1")
@@ -193,7 +210,7 @@ def test_the_commands_from_plan_to_certificate(broker: Cluster, topic: Callable[
     assert "Who waits for whom" in page.read_text()
     early = command("migrate", "verify", str(run.plan))
     assert (early.code, early.out) == (2, "")
-    waits = command("migrate", "run", str(run.plan), "--patience", "1s", "-o", "json")
+    waits = command("migrate", "run", str(run.plan), "--patience", "200ms", "-o", "json")
     assert (waits.code, waits.document["waits_for"]["why"]) == (3, "producers")
     waits = command("migrate", "run", str(run.plan), "--producers-stopped", "--patience", "1s")
     assert waits.code == 3

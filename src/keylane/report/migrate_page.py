@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
-from keylane.numbers import count, plural, share
+from keylane.numbers import count, duration, plural, share
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import bullets, chart, fact, facts, intro_of, section, sentence, whole_page
 from keylane.report.shards_page import MOST_ROWS, WHOLE, more_rows, stacked
@@ -57,7 +57,7 @@ def _top(document: MigratePlanDocument) -> Markup:
 
 
 def _kept(seconds: float | None) -> str:
-    return "kept for ever" if seconds is None else f"kept for {seconds / 3600:,.0f} h"
+    return "kept for ever" if seconds is None else f"kept for {duration(seconds)}"
 
 
 def _timetable(document: MigratePlanDocument) -> Markup | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.kinesis.model import THROTTLED, ModelService, refused
-from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of
+from tests.kinesis.replayed import ACCESS, ADDRESS, batches, feed_of, written
 
 from keylane.cli.check import as_result as check_result
 from keylane.cli.output import as_json
@@ -16,10 +16,12 @@ from keylane.cli.profile import lanes_table
 from keylane.contract.fields import FieldSpec
 from keylane.documents.check import CheckedData
 from keylane.errors import BrokerError, DataError, UsageError
+from keylane.hashing.md5 import md5_128
 from keylane.measure import identify as evidence
 from keylane.pipelines.check import check_contract
 from keylane.pipelines.identify import identify
 from keylane.pipelines.profile import document_of, profile
+from keylane.pipelines.verify import verify
 from keylane.placement.ranges import KeySpace
 from keylane.plan.planner import assumed, heat_of
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -293,3 +295,20 @@ def test_a_cursor_at_the_end_of_a_closed_shard_stays_there(stream: ModelService)
     assert sum(len(taken) for taken in reader.turns()) == 1
     assert reader.cursor == Cursor(1, reader.cursor.sequence, ended=True)
     assert list(ShardReader(ACCESS, "s", reader.shard, reader.cursor).turns()) == []
+
+
+def test_verify_names_discarded_records_of_a_source(
+    service: ModelService, contract: Callable[..., Contract], tmp_path: Path
+) -> None:
+    for name in ("s", "t"):
+        service.create_stream(StreamName=name, ShardCount=2)
+    low, high = (next(key for key in "abcdefgh" if (md5_128(key.encode()) >= 2**127) == side) for side in (0, 1))
+    wrong = packed([UserRecord(low, b"{}"), UserRecord(high, b"{}")])
+    service.put_record(StreamName="s", Data=wrong, PartitionKey=low)
+    by = contract(streams=["t"], lanes=2, key={"fields": ["key"]}, partitioner="kinesis-md5")
+    for _, rows in batches(feed_of(ACCESS, "s", tmp_path / "run")):
+        if rows:
+            written(rows, ACCESS, "t", by)
+    found = verify(ADDRESS.format("s"), ADDRESS.format("t"), by)
+    assert [text for text in found.remarks if text.startswith("2 records in aggregated records")] != []
+    assert found.verdict.records == 2

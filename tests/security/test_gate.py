@@ -206,7 +206,7 @@ def takers(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
             inner = command.get_command(context, name)
             assert inner is not None
             yield from takers(inner, (*path, name))
-    elif any("--kafka-file" in option.opts for option in command.params):
+    if any("--kafka-file" in option.opts for option in command.params):
         yield path
 
 
@@ -225,6 +225,11 @@ NEEDED: dict[tuple[str, ...], list[str]] = {
     ("assign",): ["kafka://127.0.0.1:1", "--group", "g"],
     ("migrate", "plan"): ["{contract}", "{contract}", "--from", TOPIC],
     **{("migrate", verb): ["{contract}"] for verb in ("run", "status", "verify", "rollback")},
+    ("aggregate",): ["--from", TOPIC, "--to", "{state}", "--queries", "kafka://127.0.0.1:1/queries"],
+    ("aggregate", "verify"): [TOPIC],
+    ("aggregate", "queries", "add"): ["{contract}", "--queries", TOPIC],
+    ("aggregate", "queries", "list"): ["--queries", TOPIC],
+    **{("aggregate", "queries", verb): ["q", "--queries", TOPIC] for verb in ("pause", "resume", "remove")},
     ("match",): ["--drivers", TOPIC, "--riders", TOPIC, "--radius", "1", "--to", "{state}"],
 }
 LOGIN = "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.username=me\n"

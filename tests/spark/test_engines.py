@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -280,6 +281,34 @@ def test_both_engines_refuse_what_is_no_lane(lane: Any, spark: SparkSession, tmp
     for session in (None, spark):
         with pytest.raises(DataError, match=f"^column 'lane' holds no lane: got {lane!r}; allowed: 0 to 999999$"):
             profile(str(tmp_path), ["k"], options=Options(lane="lane"), spark=session)
+
+
+ODD_TIMES = [BEGIN.replace(tzinfo=None) + timedelta(seconds=n) for n in range(60)]
+
+
+def test_both_engines_read_times_of_96_bits_and_ignore_columns_that_nobody_asks_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    keys = pa.array([f"key-{n % 7}" for n in range(60)])
+    odd = pa.array([time(1, 2, 3)] * 60, pa.time64("ns")), pa.array([Decimal(1)] * 60, pa.decimal256(60, 2))
+    table = pa.table({"k": keys, "at": pa.array(ODD_TIMES, pa.timestamp("ns")), "time": odd[0], "large": odd[1]})
+    for name, old in (("a", True), ("b", False)):
+        (tmp_path / name).mkdir()
+        pq.write_table(table, tmp_path / name / "a.parquet", use_deprecated_int96_timestamps=old)
+        asked = Options(time="at")
+        here, there = (profile(str(tmp_path / name), ["k"], options=asked, spark=one) for one in (None, spark))
+        assert document(here) == document(there)
+    for wanted in ("time", "large"):
+        with pytest.raises(DataError, match=rf"Spark cannot read column '{wanted}': got '.*hint: choose another"):
+            profile(str(tmp_path / "b"), [wanted], spark=spark)
+
+
+def test_spark_names_an_unsigned_column_its_type_and_what_to_do(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"k": pa.array([1, 2, 3], pa.uint64()), "n": [1, 2, 3]}), tmp_path / "a.parquet")
+    assert profile(str(tmp_path), ["k"]).keys.num_rows == 3
+    assert profile(str(tmp_path), ["n"], spark=spark).keys.num_rows == 3
+    with pytest.raises(DataError, match="Spark cannot read column 'k': got 'uint64'; hint: --engine local reads it"):
+        profile(str(tmp_path), ["k"], spark=spark)
 
 
 def test_a_window_that_is_off_by_one_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,11 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     ByteType,
     IntegerType,
@@ -316,7 +320,9 @@ def read_columns(
     read = spark.read.schema(schema).parquet(*map(address, files))
     inside = [name for name in wanted if has_field(name, schema)]
     in_paths = [name for name in wanted if name not in inside]
-    nanos = {name for name in inside if any(_is_of_nanoseconds(name, shape) for shape in shapes)}
+    # Times of 96 bits are nanoseconds in a footer as well, and Spark reads these as times.
+    whole = [name for name in inside if field_of(name, schema).kind == "integer"]
+    nanos = {name for name in whole if any(_is_of_nanoseconds(name, shape) for shape in shapes)}
     found = {name: field_of(name, schema).column for name in inside}
     # Spark has microseconds: it reads these as whole numbers, with a setting.
     found |= {name: F.timestamp_micros(floor_divided(found[name], 1000)) for name in nanos}
@@ -388,8 +394,11 @@ def _common(
     found: dict[str, DataType] = {}
     seen: dict[str, Any] = {}
     for shape, file in dict(zip(shapes, files, strict=True)).items():
-        del shape
-        schema = spark.read.parquet(address(file)).schema
+        for name in wanted:
+            odd = re.search(rf"^{re.escape(name)}: (uint64|time(?:32|64)\[\w+\])", shape, re.MULTILINE)
+            if odd is not None:
+                raise _not_on_spark(file, name, odd[1])
+        schema = _schema_of(spark, file, wanted)
         seen |= schema_tree(schema)
         tops = {name if name in schema.names else steps_of(name)[0] for name in wanted}
         for one in schema.fields:
@@ -402,6 +411,38 @@ def _common(
         if not has_field(name, common) and name not in in_paths:
             raise UnknownNameError.among("column of the source", name, [*paths_in(seen), *sorted(in_paths)])
     return common
+
+
+def _schema_of(spark: SparkSession, file: SourceFile, wanted: Sequence[str]) -> StructType:
+    """The columns of a file. One that Spark has no type for matters only where it is wanted."""
+    try:
+        return spark.read.parquet(address(file)).schema
+    except PySparkException:
+        known, held = [], pq.read_metadata(file.path).schema
+        whole = {held.column(n).path for n in range(len(held)) if held.column(n).physical_type == "INT64"}
+        tops = {part for name in wanted for part in (name, steps_of(name)[0])}
+        for one in held.to_arrow_schema():
+            finer = pa.types.is_timestamp(one.type) and one.type.unit == "ns" and one.name in whole
+            kind = LongType() if finer else _spark_type(one.type)
+            if kind is not None:
+                known.append(StructField(one.name, kind))
+            elif one.name in tops:
+                raise _not_on_spark(file, one.name, str(one.type)) from None
+        return StructType(known)
+
+
+def _spark_type(kind: pa.DataType) -> DataType | None:
+    """The type that Spark has for one of Arrow's; None where it has none, as for numbers of more than 38 digits."""
+    try:
+        return None if pa.types.is_decimal256(kind) else from_arrow_type(kind)
+    except PySparkException:
+        return None
+
+
+def _not_on_spark(file: SourceFile, name: str, kind: str) -> DataError:
+    # Of the types that Spark has none for, those are read in process that can be a key or a time.
+    hint = "--engine local reads it" if kind == "uint64" else "choose another column, or write it as text or numbers"
+    return DataError.of(f"{file.name}: Spark cannot read column {name!r}", got=kind, hint=hint)
 
 
 def _read_as(kind: DataType) -> DataType:

@@ -160,10 +160,10 @@ def _compared(document: AssignDocument) -> Section:
     empty |= set() if any(row.moves > row.moved for row in rows) else {"moves"}
     empty |= set() if any(row.unowned for row in rows) else {"unowned"}
     columns = tuple(name for name in COMPARED if name not in empty)
-    heads = {"max_over_mean": "fullest", "lane_seconds": "lane time paused", "lanes_paused": "lanes paused"}
+    heads = {"max_over_mean": "fullest", "lane_seconds": "lane time paused", "stopped": "disturbed"}
     steps = ", ".join(document.steps[:4]) + (", …" if len(document.steps) > 4 else "")
     title = f"Every assignor, for: {steps}" if steps else "Every assignor:"
-    return Section(columns, rows, title, forms=_FORMS, heads=heads)
+    return Section(columns, rows, title, forms=_FORMS, heads=heads, unbroken=("assignor",))
 
 
 def _moves_title(moves: int) -> str:

@@ -208,7 +208,7 @@ def _table(section: Section, output: str, *, colour: bool, width: int | None) ->
             if name in section.short:
                 written = ["-" if row[n] is None else visible(section.short[name](row[n])) for row in values]
                 cells = [[*row[:n], text, *row[n + 1 :]] for row, text in zip(cells, written, strict=True)]
-        title = f"{title} (-o wide has ids and hash keys whole)" if title else title
+        title = f"{title.removesuffix(':')} (-o wide shows ids and hash keys in full):" if title else title
     lines = laid_out(heads, cells, numeric=numeric, unbroken=unbroken, width=width, colour=colour, tones=tones)
     return "\n".join([*([title] if title else []), *lines])
 

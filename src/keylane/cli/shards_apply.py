@@ -61,7 +61,7 @@ def apply(
     ]
     shards = plural(len(document.layout), "open shard")
     if document.left:
-        made = "keylane shards apply --yes makes them"
+        made = "The same command with --yes makes them"
         line = f"{plural(document.left, 'call')} left of {count(len(rows))}; {shards} now. {made}"
     else:
         line = f"done: {plural(document.done, 'call')}, {count(document.now)} of them now; {shards}"

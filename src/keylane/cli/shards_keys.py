@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from keylane.cli.output import Result, Section, output_option
+from keylane.cli.shards_plan import along
 from keylane.cli.terminal import note
 from keylane.numbers import count, percent, plural
 from keylane.pipelines.shards_files import csv_rows
@@ -26,6 +27,11 @@ FENCE: Final = (
     "of a shard needs none"
 )
 COLUMNS: Final = ("account", "hash_key", "at", "weight", "origin")
+MOVES: Final = ("account", "former_key", "hash_key")
+#: Rows of a change that a table shows; all of them are in the other formats.
+SHOWN: Final = 50
+#: Names to copy.
+_NAMES: Final = ("account", "hash_key")
 #: Columns of the drawing, which has a power of two of them; levels of the tree, and of the halves.
 _WIDTH, _TREE_LEVELS, _HALF_LEVELS = 64, 5, 3
 _SMALL: Final = (
@@ -120,7 +126,7 @@ def add(
     answer = [f"{account}: hash key {entry.key}, {percent(document.at)} along the key space"]
     answer += [] if done.is_new else ["the account had it already"]
     lines = [*_walked(done), "", *drawn(entries, entry.key)] if explain else []
-    return Result(document, [Section(COLUMNS, [_shown(entry)])], lines, answer=answer), output
+    return Result(document, [Section(COLUMNS, [_shown(entry)], unbroken=_NAMES)], lines, answer=answer), output
 
 
 @keys.command("list", short_help="All accounts with their hash keys.")
@@ -143,7 +149,7 @@ def list_(registry: Path, output: str) -> tuple[Result, str]:
     )
     answer = [f"{plural(len(entries), 'account')}, heaviest eighth of the space: {percent(_heaviest(entries))}"]
     rows = [_shown(entry) for entry in entries]
-    return Result(document, [Section(COLUMNS, rows)], warnings, answer=answer), output
+    return Result(document, [Section(COLUMNS, rows, unbroken=_NAMES)], warnings, answer=answer), output
 
 
 @keys.command(short_help="Free the hash key of an account.")
@@ -163,7 +169,7 @@ def remove(account: str, registry: Path, output: str) -> tuple[Result, str]:
     )
     answer = [f"removed {account}: hash key {entry.key} is free", f"{plural(number, 'account')} left"]
     rows = [{"account": account, "hash_key": str(entry.key)}]
-    return Result(document, [Section(("account", "hash_key"), rows)], answer=answer), output
+    return Result(document, [Section(_NAMES, rows, unbroken=_NAMES)], answer=answer), output
 
 
 @keys.command("import", short_help="Take over accounts from a list, with the keys they have.")
@@ -202,7 +208,7 @@ def import_(file: Path, registry: Path, output: str) -> tuple[Result, str]:
     answer = [f"imported {plural(len(done.new), 'account')}, {known}; {plural(number, 'account')} in the registry now"]
     answer += [f"{count(handed_out)} came without a key and got one"] if handed_out else []
     sections = [
-        Section(COLUMNS, [_shown(entry) for entry in done.new]),
+        *_first_shown(Section(COLUMNS, [_shown(entry) for entry in done.new], unbroken=_NAMES)),
         Section(("account", "former_weight", "weight"), document.reweighed, "Weights that were replaced:"),
     ]
     return Result(document, sections, warnings, answer=answer), output
@@ -246,8 +252,9 @@ def redistribute(registry: Path, sequence: Any, dry_run: bool, output: str) -> t
         f"{count(len(moved))} of {count(len(old))} accounts {would} another hash key",
         f"heaviest eighth of the space: {percent(before)} of the weight before, {percent(now)} after",
     ]
-    sections = [Section(("account", "former_key", "hash_key"), document.moves)]
-    return Result(document, sections, warnings, answer=answer), output
+    short = dict.fromkeys(("former_key", "hash_key"), along)
+    section = Section(MOVES, document.moves, "Accounts:", unbroken=_NAMES, short=short)
+    return Result(document, _first_shown(section), warnings, answer=answer), output
 
 
 # What is read.
@@ -281,6 +288,15 @@ def rows_of(file: Path) -> list[ImportedAccount]:
 
 
 # What is shown.
+
+
+def _first_shown(section: Section) -> list[Section]:
+    """A section whose table has only its first rows where there are many: an import may have thousands."""
+    rows = len(section.rows)
+    if rows <= SHOWN:
+        return [section]
+    first = replace(section, rows=section.rows[:SHOWN], title=f"Accounts, the first {SHOWN} of {count(rows)}:")
+    return [replace(section, for_programs=True), first]
 
 
 def _steps(done: AddedKey) -> list[Any]:

@@ -38,7 +38,7 @@ def short_ids(given: str | list[str]) -> str:
     return ", ".join(_NUMBERED.sub(r"…\1", one) for one in ids)
 
 
-def _along(hash_key: str) -> str:
+def along(hash_key: str) -> str:
     """Where a hash key lies in the key space."""
     from keylane.keyspace.hash_keys import at_share
 
@@ -47,7 +47,7 @@ def _along(hash_key: str) -> str:
 
 _SHORT: Final[dict[str, Form]] = {
     **dict.fromkeys(("shard", "shards", "makes"), short_ids),
-    **dict.fromkeys(("at", "hash_key"), _along),
+    **dict.fromkeys(("at", "hash_key"), along),
 }
 
 

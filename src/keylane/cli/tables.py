@@ -113,7 +113,7 @@ def laid_out(
         lines += _row([row[i] for i in shown], widths, [numeric[i] for i in shown], marks, colour=colour)
     left_out = [heads[i].lower() for i in range(len(heads)) if i not in shown]
     if left_out:
-        lines.append(f"({plural(len(left_out), 'more column')}: {', '.join(left_out)}; -o wide shows all)")
+        lines += wrapped(f"({plural(len(left_out), 'more column')}: {', '.join(left_out)}; -o wide shows all)", width)
     return lines
 
 

@@ -213,7 +213,9 @@ def apply_shards(
     plan, text = read_shards_plan(path)
     address = parse_address(stream or plan.source)
     if address.is_path:
-        hint = "--stream ADDRESS"
+        hint = "--stream ADDRESS, as kinesis://eu-west-1/accounts"
+        if stream is not None:
+            raise UsageError.of("--stream is not the address of a stream", got=stream, hint=hint)
         raise UsageError.of("the plan was made of a file, and does not name its stream", got=plan.source, hint=hint)
     kept = record or path.with_name(path.name + RECORD_ENDING)
     resharder = open_endpoint(address).resharder()

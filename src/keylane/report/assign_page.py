@@ -81,6 +81,7 @@ def _change(document: AssignDocument, lanes: int) -> Markup:
 
 def _stopped(cost: AssignorCost) -> Markup:
     how = "stop reading all of their lanes" if cost.protocol == "eager" else "give up lanes, and go on with the others"
+    how = how if cost.stopped else "no member gives up a lane"
     return fact("Disturbed", plural(cost.stopped, "member"), how)
 
 
@@ -214,7 +215,7 @@ def _compared(document: AssignDocument) -> Markup | None:
     known = any(row.max_over_mean is not None for row in rows)
     several = any(row.moves > row.moved for row in rows)
     moving = ("Lanes moved", *(["Moves on the way"] if several else []))
-    numbers = (*moving, "Members disturbed", "Lanes paused", "Longest pause", "Lanes each", "Idle", "Unread")
+    numbers = (*moving, "Members disturbed", "Lanes paused", "Longest pause", "Lanes each", "Idle", "Unowned")
     heads = {"Assignor": "", "Protocol": "", **dict.fromkeys(numbers, "n"), **({"Fullest": "n"} if known else {})}
     made = [
         (

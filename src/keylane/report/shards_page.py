@@ -52,6 +52,8 @@ def _top(document: ShardsPlanDocument) -> Markup:
     sub = (
         f"From {plural(before.shards, 'shard')} to {count(after.shards)}, by {plural(document.splits, 'split')} and "
         f"{plural(document.merges, 'merge')}; at most {count(document.peak_shards)} are open on the way"
+        if calls
+        else f"{plural(before.shards, 'shard')}, none of them split or merged"
     )
     return join(
         tag("h1", f"{headline}{under[document.within_cap]}"),
@@ -241,8 +243,10 @@ def _notes(document: ShardsPlanDocument) -> Markup | None:
     fixed = [
         "moving a boundary keeps the order of every key for readers that read parents before children: no fence",
         f"a uniform update may go {between}, {quotas.uniform_updates_per_day} times a day; accounts may have more",
-        "the time is the least: each call also waits until the stream is active again, which is to be measured",
     ]
+    if document.calls:
+        least = "the time is the least: each call also waits until the stream is active again, which is to be measured"
+        fixed.append(least)
     return section("how", None, bullets([sentence(visible(line)) for line in (*document.notes, *fixed)]))
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from keylane.cli.shards_keys import drawn, rows_of
+from keylane.cli.output import render
+from keylane.cli.shards_keys import drawn, import_, redistribute, rows_of
 from keylane.errors import UsageError
 from keylane.keyspace.layout import layout_to_json, new_layout
 from keylane.keyspace.sequences import nth_key
@@ -45,6 +46,27 @@ def test_an_account_gets_the_next_key_as_decimal_text_and_keeps_it(keys: Callabl
 def test_every_sequence(keys: Callable[..., dict[str, Any]], sequence: Any) -> None:
     found = [keys("add", f"a{n}", "--sequence", sequence)["hash_key"] for n in range(9)]
     assert found == [str(nth_key(sequence, n)) for n in range(1, 10)]
+
+
+@pytest.mark.parametrize("accounts", [50, 51])
+def test_a_long_import_shows_its_first_accounts_on_80_columns_and_all_to_programs(
+    tmp_path: Path, accounts: int
+) -> None:
+    file, registry = tmp_path / "a.csv", tmp_path / "k.sqlite"
+    rows = [f"account-{n:04},{(n + 1) << 96}" for n in range(accounts)]
+    file.write_text("\n".join(["account,hash_key", *rows]) + "\n")
+    assert import_.callback is not None
+    assert redistribute.callback is not None
+    imported, _ = import_.callback(file, registry, "table")
+    moved, _ = redistribute.callback(registry, None, True, "table")
+    assert len(render(imported, "csv").splitlines()) == len(render(moved, "csv").splitlines()) == accounts + 1
+    for result in (imported, moved):
+        lines = render(result, "table", terminal=True, colour=False, width=80, height=500).splitlines()
+        assert max(map(len, lines)) <= 80
+        assert len([line for line in lines if line.startswith("account-")]) == 50
+        assert any(f"the first 50 of {accounts}" in line for line in lines) == (accounts > 50)
+    shown = render(imported, "table", terminal=True, colour=False, width=80, height=500)
+    assert all(f" {(n + 1) << 96} " in shown for n in range(50))
 
 
 def test_list_and_remove(keys: Callable[..., dict[str, Any]], run: Run, tmp_path: Path) -> None:

@@ -340,3 +340,14 @@ def test_every_cell_of_the_page_names_its_column_for_narrow_screens(run: Run, tm
     heads = ["Step", "Call", "Shards", "At", "Makes", "Open afterwards"]
     (row,) = (row for row in page.split("<tr>") if "SplitShard</span>" in row)
     assert [cell.partition('"')[0] for cell in row.split('data-head="')[1:]] == heads
+
+
+@pytest.mark.parametrize(
+    ("stream", "wrong"),
+    [((), "does not name its stream: got"), (("--stream", "accounts"), "not the address of a stream: got 'accounts'")],
+)
+def test_apply_names_the_address_that_it_lacks(run: Run, tmp_path: Path, stream: Any, wrong: str) -> None:
+    today, plan = layout_file(tmp_path / "a.json", [10.0, 1.0]), tmp_path / "plan.json"
+    planned(run, 3, "--layout", today, "--cap", 6, "--out", plan)
+    code, out, err = run("shards", "apply", plan, *stream)
+    assert (code, out, wrong in " ".join(err.split()), "--stream ADDRESS" in err) == (2, "", True, True)

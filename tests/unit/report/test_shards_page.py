@@ -58,3 +58,11 @@ def test_without_loads_shards_are_bands() -> None:
     document = shards_plan("a", new_layout(2), ShardLoad(None, "none", {}), ShardGoal(to=new_layout(3)))
     assert (document.uniform, document.hot, document.before.max_over_mean) == ([], [], None)
     assert "load not known" in space_drawing(document)
+
+
+def test_without_a_call_the_page_speaks_of_no_way_and_no_time() -> None:
+    load = ShardLoad(from_layout(layout := layout_of([Shard("a1", 0, 2**128 - 1, 9.0)])), "layout", {})
+    still, changed = (shards_page(shards_plan("a", layout, load, ShardGoal(cap))) for cap in (10, 5))
+    assert "1 shard, none of them split or merged" in still
+    assert ["on the way" in page for page in (still, changed)] == [False, True]
+    assert ["The time is the least" in page for page in (still, changed)] == [False, True]

@@ -21,7 +21,7 @@
     snapshots   the state of lanes on disk, whole or not there
     health      how a running service is, over HTTP on loopback
     leases      who holds which instance id: in one SQLite file, or in ZooKeeper
-    sqlite_transaction  one transaction of a SQLite file that several processes write
+    sqlite_transaction  transactions of a SQLite file that several processes write, and durable commits
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
     query_registry  standing queries and which of them run, in one SQLite file or a topic
     atomic      atomic writes, locks, and which process a pid is

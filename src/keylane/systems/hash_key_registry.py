@@ -29,7 +29,7 @@ from keylane.contract.shards import MOST_UNITS, partition_key_units
 from keylane.errors import TargetError, UnknownNameError, UsageError, did_you_mean
 from keylane.keyspace.key_tree import KeyTree, cursor_after_removal, handed_out_anew, next_free, nodes_above, walk
 from keylane.keyspace.sequences import SEQUENCES
-from keylane.systems.sqlite_transaction import transaction
+from keylane.systems.sqlite_transaction import force_commits, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -328,7 +328,7 @@ def _make(path: Path) -> None:
     with TemporaryDirectory(prefix=f".{path.name}.", dir=path.absolute().parent) as folder:
         new = Path(folder) / "new"
         with closing(_connected(new, "rwc")) as connection:
-            connection.execute("PRAGMA synchronous = FULL")
+            force_commits(connection)
             for statement in _TABLES:
                 connection.execute(statement)
         with suppress(FileExistsError):
@@ -337,7 +337,7 @@ def _make(path: Path) -> None:
 
 def _check_whole(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse a file that is something else, or that is damaged as far as can be seen without reading all of it."""
-    connection.execute("PRAGMA synchronous = FULL")
+    force_commits(connection)
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if owner != APPLICATION:

@@ -21,7 +21,7 @@ from keylane.aggregation.query import query_of
 from keylane.aggregation.registry import Registered, added, changed, snapshot_of
 from keylane.errors import TargetError, UsageError
 from keylane.systems.endpoint import open_endpoint, parse_address, path_of
-from keylane.systems.sqlite_transaction import transaction
+from keylane.systems.sqlite_transaction import force_commits, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,7 +129,7 @@ def _open_file(path: Path, *, create: bool) -> Iterator[SqliteQueries]:
 
 
 def _prepare(path: Path, connection: sqlite3.Connection, *, create: bool) -> None:
-    connection.execute("PRAGMA synchronous = FULL")
+    force_commits(connection)
     with transaction(connection):
         if create and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             for statement in _TABLES:

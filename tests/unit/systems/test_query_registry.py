@@ -37,6 +37,12 @@ def test_queries_are_added_paused_resumed_and_removed(tmp_path: Path) -> None:
         assert {one.id: one.status for one in registry.all()} == {"a": "active", "b": "removed"}
 
 
+def test_the_end_of_a_transaction_is_forced_to_the_disk(tmp_path: Path) -> None:
+    """EXTRA: with FULL a power failure may take a query back that its caller knows as added."""
+    with open_queries(str(tmp_path / "queries.sqlite"), create=True) as registry:
+        assert registry._sql.execute("PRAGMA synchronous").fetchone() == (3,)  # type: ignore[attr-defined]  # of a file
+
+
 def test_an_id_means_one_query_for_ever(tmp_path: Path) -> None:
     with open_queries(str(tmp_path / "q"), create=True) as registry:
         registry.add([query("a")])

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from keylane.errors import TargetError, UsageError
 from keylane.groups.ownership import Lease, LeaseTable
 from keylane.systems.leases.group import check_group, in_use, other_count
-from keylane.systems.sqlite_transaction import transaction
+from keylane.systems.sqlite_transaction import force_commits, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -140,9 +140,7 @@ def sqlite_leases(
 
 def _prepare(path: Path, connection: sqlite3.Connection) -> None:
     """Make the tables of a new file; refuse a file that is something else."""
-    # A commit removes the journal. With FULL that is not forced: a power failure may bring the journal, and with it the
-    # epoch before, back.
-    connection.execute("PRAGMA synchronous = EXTRA")
+    force_commits(connection)
     with transaction(connection):
         owner = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]

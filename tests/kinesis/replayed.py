@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.keyspace.layout import Shard, ShardLayout
+    from keylane.placement.ranges import KeySpace
 
 #: Nobody is there: the model answers (`service`, in conftest.py).
 ACCESS = KinesisAccess("eu-west-1", "http://127.0.0.1:1")
@@ -65,10 +66,18 @@ class OpenFirst:
 
 
 def written(
-    rows: list[dict[str, Any]], access: KinesisAccess, target: str, contract: Contract, attempt: int = 1
+    rows: list[dict[str, Any]],
+    access: KinesisAccess,
+    target: str,
+    contract: Contract,
+    attempt: int = 1,
+    space: KeySpace | None = None,
 ) -> None:
-    """The rows of a batch into the lanes of a stream, by a contract of shards and the hash of their keys."""
-    space = Router(contract).key_space
+    """The rows of a batch into the lanes of a stream, by a contract of shards and the hash of their keys.
+
+    `space` are the lanes of a tier; otherwise they are those of the contract.
+    """
+    space = space or Router(contract).key_space
     slots = tuple(Slot(target, lane, space.range_of(lane), 1 << 20) for lane in range(len(space)))
     made = [
         {

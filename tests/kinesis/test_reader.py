@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from keylane.contract.fields import FieldSpec
 from keylane.documents.check import CheckedData
 from keylane.errors import BrokerError, DataError, UsageError
 from keylane.hashing.md5 import md5_128
+from keylane.history.check import check
 from keylane.measure import identify as evidence
 from keylane.pipelines.check import check_contract
 from keylane.pipelines.identify import identify
@@ -29,16 +31,18 @@ from keylane.systems.kinesis.aggregated import UserRecord, packed
 from keylane.systems.kinesis.messages import message_of
 from keylane.systems.kinesis.reader import Cursor, ShardReader
 from keylane.systems.kinesis.shards import readable, shards_of
-from keylane.systems.kinesis.stream import ShardChunks
+from keylane.systems.kinesis.stream import UNCOUNTED, ShardChunks
 from keylane.systems.messages.chunks import WantedColumns
 from keylane.systems.profiles import read_profile
 from keylane.systems.read_range import ReadRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from keylane.contract.model import Contract
+    from keylane.history.verdict import Settings, Verdict
+    from keylane.pipelines.verify import VerifyPlan
 
 
 def reader_of(service: ModelService, **more: Any) -> ShardReader:
@@ -277,11 +281,11 @@ def test_closed_shards_that_were_merged_are_read_as_the_lane_they_are_in(
 
 def test_a_reader_is_sent_to_workers_as_it_is(stream: ModelService) -> None:
     put(stream, b"1", b"2")
-    reader = ShardChunks(WantedColumns(headers=True, values=True), ACCESS, KeySpace.equal(2), between=(5, None))
+    reader = ShardChunks(WantedColumns(headers=True, values=True), ACCESS, {"s": KeySpace.equal(2)}, between=(5, None))
     again = pickle.loads(pickle.dumps(reader))
-    assert (again.access, again.space, again.between, again.wanted.headers) == (
+    assert (again.access, again.spaces, again.between, again.wanted.headers) == (
         ACCESS,
-        KeySpace.equal(2),
+        {"s": KeySpace.equal(2)},
         (5, None),
         True,
     )
@@ -297,8 +301,8 @@ def test_a_cursor_at_the_end_of_a_closed_shard_stays_there(stream: ModelService)
     assert list(ShardReader(ACCESS, "s", reader.shard, reader.cursor).turns()) == []
 
 
-def test_verify_names_discarded_records_of_a_source(
-    service: ModelService, contract: Callable[..., Contract], tmp_path: Path
+def test_verify_names_discarded_records_of_a_source_or_that_nobody_counted(
+    service: ModelService, contract: Callable[..., Contract], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("s", "t"):
         service.create_stream(StreamName=name, ShardCount=2)
@@ -312,3 +316,30 @@ def test_verify_names_discarded_records_of_a_source(
     found = verify(ADDRESS.format("s"), ADDRESS.format("t"), by)
     assert [text for text in found.remarks if text.startswith("2 records in aggregated records")] != []
     assert found.verdict.records == 2
+    assert UNCOUNTED not in found.remarks
+
+    def by_workers(plan: VerifyPlan, tasks: Sequence[Any], settings: Settings, *_: object) -> Verdict:
+        """As Spark does it: what reads is a copy, whose counts nobody sees."""
+        copied, sent = pickle.loads(pickle.dumps((plan, tasks)))
+        return check(chain.from_iterable(rows(copied, part) for rows, part in sent), settings)
+
+    monkeypatch.setattr("keylane.pipelines.verify._on_spark", by_workers)
+    elsewhere = verify(ADDRESS.format("s"), ADDRESS.format("t"), by, engine="spark")
+    assert elsewhere.verdict.records == 2
+    assert UNCOUNTED in elsewhere.remarks
+
+
+def test_verify_knows_the_lanes_of_a_tier_by_its_own_shards(
+    service: ModelService, contract: Callable[..., Contract], tmp_path: Path
+) -> None:
+    for name, shards in (("s", 1), ("t", 4), ("vip", 2)):
+        service.create_stream(StreamName=name, ShardCount=shards)
+    high = next(key for key in "abcdefgh" if md5_128(key.encode()) >= 2**127)
+    service.put_record(StreamName="s", Data=b"{}", PartitionKey=high)
+    hot = [{"keys": [high], "tier": {"stream": "vip", "lanes": 2}}]
+    by = contract(streams=["t"], lanes=4, key={"fields": ["key"]}, partitioner="kinesis-md5", hot_keys=hot)
+    for _, rows in batches(feed_of(ACCESS, "s", tmp_path / "run")):
+        if rows:
+            written(rows, ACCESS, "vip", by, space=KeySpace.equal(2))
+    found = verify(ADDRESS.format("s"), ADDRESS.format("t"), by)
+    assert (found.verdict.records, found.outcome) == (1, "certified")

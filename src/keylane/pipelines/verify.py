@@ -220,6 +220,8 @@ def _verified(
     source: Stream, target: Stream, contract: Contract | None, plan: VerifyPlan, verdict: Verdict, engine: Engine
 ) -> Verified:
     remarks = [*source.remarks, *target.remarks, *source.noticed(), *target.noticed()]
+    if engine == "spark":
+        remarks += dict.fromkeys(filter(None, (source.unnoticed, target.unnoticed)))
     if contract is None:
         remarks.append("order was checked per lane and source, which is stricter than per key")
     named = {part.stream: None for part in source.parts}

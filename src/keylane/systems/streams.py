@@ -167,8 +167,8 @@ class Stream:
     the source's system knew it by when it was routed; nothing where that is not known. `csv_null` are the texts of a
     cell of CSV that stood for null, and `delimiter` was between cells.
     `key_space` are the lanes of a target as ranges, where they need not be equal. `noticed` is what else there is to
-    say of the records, once they were read. `located` gives the shard of an offset and the position in it, of a target
-    whose lanes are shards.
+    say of the records, once this process has read them, and `unnoticed` what is missing there where others read them.
+    `located` gives the shard of an offset and the position in it, of a target whose lanes are shards.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -202,6 +202,7 @@ class Stream:
     strays: tuple[str, ...] = ()
     key_space: KeySpace | None = None
     noticed: Callable[[], Sequence[str]] = tuple
+    unnoticed: str = ""
     located: Callable[[int], tuple[str, int]] | None = None
     values: str = "this system does not give the contents of its records"
 

@@ -176,15 +176,15 @@ def explained(
         return UsageError.of("no credentials for Kinesis were found", got=text, hint=_CREDENTIALS)
     if name in {"UnknownRegionError", "InvalidRegionError"}:
         return UsageError.of("not a region", got=access.region, hint="such as eu-west-1")
-    code, said = code_of(raised), text
+    code, answer = code_of(raised), text
     if (match := _OF_SERVICE.match(str(raised))) is not None:
-        said = masked(first_line(match[2]))[:_MOST_TEXT]
+        answer = masked(first_line(match[2]))[:_MOST_TEXT]
     if code == "ResourceNotFoundException":
         return error.of(f"no such stream in {access.where}", got=stream or None, hint="create it first")
     if code in _REFUSED:
         return BrokerError.of(f"{title} refuses the credentials", got=code, hint=_CREDENTIALS)
     if code:
-        return BrokerError.of(f"{title} answered with an error", got=f"{code}: {said}")
+        return BrokerError.of(f"{title} answered with an error", got=f"{code}: {answer}")
     hint = "check the endpoint" if access.endpoint else "check the region, and the way to the network"
     return BrokerError.of(f"{title} cannot be reached", got=f"{name}: {text}", hint=hint)
 

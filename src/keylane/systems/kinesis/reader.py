@@ -88,7 +88,6 @@ class ShardReader:
     cursor: Cursor = field(default_factory=Cursor)
     since_ms: int | None = None
     caught_up: bool = False
-    discarded: int = 0
     _iterator: str | None = None
     _last_read: float | None = None
 
@@ -126,7 +125,6 @@ class ShardReader:
         # A stream that does not heed keys may show none; a key that was sent has a character at least.
         users = [UserRecord(record.get("PartitionKey") or "", record["Data"])] if inside is None else inside
         discarded = inside is not None and is_discarded(inside, self.shard.start, self.shard.end)
-        self.discarded += len(users) if discarded else 0
         for number, user in enumerate(users):
             at = self.cursor.records + number
             sub = None if inside is None else number

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 #: Bits of an offset that are the position within a shard.
 POSITION_BITS: Final = 40
+#: What `noticed` cannot say where other processes read.
+UNCOUNTED: Final = "records that consumers would discard are not counted on Spark: --engine local counts them"
 #: A time that is not there.
 _NO_TIME: Final = -1
 
@@ -95,11 +97,12 @@ class ShardMessage:
 class ShardChunks(ChunkReader):
     """Reads shards, one after the other, within these times in milliseconds. `discarded` counts as it reads.
 
-    `space` are the lanes of a target as ranges, by which its records are known; `lanes` are those of shards by number.
+    `spaces` are the lanes of a target's streams as ranges, by which its records are known; `lanes` are those of shards
+    by number.
     """
 
     access: KinesisAccess
-    space: KeySpace | None = None
+    spaces: Mapping[str, KeySpace] | None = None
     lanes: Mapping[int, int] | None = None
     between: tuple[int | None, int | None] = (None, None)
     discarded: int = field(default=0, init=False)
@@ -114,7 +117,7 @@ class ShardChunks(ChunkReader):
         return found
 
     def __getstate__(self) -> Any:
-        return self.wanted, self.access, self.space, self.lanes, self.between
+        return self.wanted, self.access, self.spaces, self.lanes, self.between
 
     def __setstate__(self, state: Any) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
@@ -134,11 +137,11 @@ class ShardChunks(ChunkReader):
         for taken in reader.turns(until):
             within = [one for one in taken if one.position >= start and (end is None or one.position < end)]
             if within:
-                yield self._chunk(within, shards[lane], layout, dead=dead)
+                self.discarded += sum(one.discarded for one in within)
+                yield self._chunk(within, topic, shards[lane], layout, dead=dead)
             if end is not None and taken[-1].position >= end - 1:
                 self.cut = f"a part: at most {count(end)} records of each shard"
                 break
-        self.discarded += reader.discarded
 
     def _lanes(self, records: Sequence[ReadRecord], shard: Shard, now: ShardLayout) -> list[int]:
         """Those of the shard; of a split one that of each hash key, -1 where it had another, which is not known."""
@@ -149,17 +152,20 @@ class ShardChunks(ChunkReader):
         found = ((one.user.hash_key, shard.start <= one.user.hash_key <= shard.end) for one in records)
         return [space.lane_of(hash_key) if inside else -1 for hash_key, inside in found]
 
-    def _chunk(self, records: Sequence[ReadRecord], shard: Shard, now: ShardLayout, *, dead: bool) -> RecordChunk:
+    def _chunk(
+        self, records: Sequence[ReadRecord], stream: str, shard: Shard, now: ShardLayout, *, dead: bool
+    ) -> RecordChunk:
         chunk, messages = RecordChunk(), [ShardMessage(one, self.wanted.headers) for one in records]
         self._add(chunk, messages)
         if dead:
             self._add_letters(chunk, [dict(message.headers()) for message in messages])
         if self.lanes is not None:
             chunk.lanes = self._lanes(records, shard, now)
-        if self.space is not None:
+        if self.spaces is not None:
             number = number_of(shard.id) << POSITION_BITS
             chunk.offsets = [number | offset for offset in chunk.offsets]
-            chunk.lanes = [_lane(one, shard, self.space) for one in records]
+            if not dead:
+                chunk.lanes = [_lane(one, shard, self.spaces[stream]) for one in records]
         return chunk
 
 
@@ -194,6 +200,7 @@ def source_stream(address: Address, contract: Contract | None, options: StreamOp
         ReadSource(reader, fields),
         order=tuple(names),
         noticed=reader.noticed,
+        unnoticed=UNCOUNTED,
         keys=True,
         values="" if options.values else LEFT_OUT,
     )
@@ -220,7 +227,7 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
     columns = None if from_messages else source.columns(begun[0].kind or None if begun else None)
     values = bool(fields.spec.of_value) or options.values
     wanted = WantedColumns(values=values, times=fields.spec.of_time, headers=True, contents=options.values)
-    reader = ShardChunks(wanted, access, spaces[address.name])
+    reader = ShardChunks(wanted, access, spaces)
     stream = Stream(
         str(address),
         tuple(parts),
@@ -234,6 +241,7 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
         as_messages=True,
         key_space=spaces[address.name],
         noticed=reader.noticed,
+        unnoticed=UNCOUNTED,
         located=located,
         values="" if options.values else LEFT_OUT,
     )

@@ -44,7 +44,7 @@ _REPORTED: Final = pa.schema([("slot", pa.int32()), ("records", pa.int64())])
 
 
 class WriteError(Exception):
-    """What the driver is told of a writer, by its text: it tries again."""
+    """The error of a writer, which reaches the driver as its text: the batch is tried again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,9 @@ def migrate() -> None:
     "--producer", "producers", multiple=True, metavar="NAME", help="A producer that stops by itself, by name."
 )
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="A reader group whose offsets show the drain.")
-@click.option("--no-gate", is_flag=True, help="Readers do not honour the gate: they drain before producers go on.")
+@click.option(
+    "--no-gate", is_flag=True, help="Readers do not honour the gate: they drain before producers go on; needs --group."
+)
 @click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan, for `migrate run`.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")

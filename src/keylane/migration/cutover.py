@@ -26,7 +26,7 @@ named, or that does not stop, is found by the epoch in its records (`pipelines.m
 
 When not to use it: where no order of a key is kept, or where all readers may stop: then stop, drain, grow, start.
 
-Pure: the world is an argument. Kafka: `keylane.systems.kafka.migrations`. All interleavings: `exhaustive_cutover`.
+Pure: the world is an argument. Kafka: `keylane.systems.kafka.migration`. All interleavings: `exhaustive_cutover`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ By a mirror, lanes of the new stream are gated and those of the old stream are n
 to the fences, and the new one from the starts on.
 
 When not to use it: for readers that keep no state by key. As a protocol for any client: docs/migrate-protocol.md. Which
-lanes are parents: `drain`. For confluent-kafka: `keylane.systems.kafka.gated`.
+lanes are parents: `drain`. For confluent-kafka: `keylane.systems.kafka.migration_clients`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from keylane.documents.migrate import (
     MigrationStep,
     MigrationStream,
 )
-from keylane.errors import LaneCountError, UnsupportedError
+from keylane.errors import LaneCountError, UnsupportedError, UsageError
 from keylane.migration.planner import Streams, plan_migration
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint
@@ -51,6 +51,9 @@ def plan_migrate(
     """
     for name in producers:
         check_producer(name)
+    if not gated and not groups:
+        what = "without the gate producers wait for readers to drain, and no reader group is named"
+        raise UsageError.of(what, hint="--group NAME for each of them, or leave --no-gate out")
     was, now = load_contract(old), load_contract(new)
     before = _router(was, old, source, lanes[0], options, is_there=True)
     after = _router(now, new, target, lanes[1], options, is_there=False)

@@ -278,8 +278,3 @@ def _seconds_left(migrator: Migrator, groups: Sequence[str], fences: Sequence[in
 
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
-
-
-def plan_text(document: MigratePlanDocument) -> str:
-    """A plan as it is saved."""
-    return json.dumps(document.as_json(), indent=2) + "\n"

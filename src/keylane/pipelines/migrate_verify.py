@@ -28,7 +28,7 @@ from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
 from keylane.pipelines.migrate_run import read_plan, writers_of
-from keylane.systems.migrations import late_writers
+from keylane.systems.migrations import LateWriters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from keylane.router import Router
     from keylane.systems.endpoint import StreamOptions
 
+#: Examples of a rule, where the checker of histories does not choose them.
+EXAMPLES: Final = 5
 MEANINGS: Final = {
     "reordered": "records of one writer and key stand in the order in which they were sent, across the fence too",
     "split_keys": "on each side of the fence a key is in one lane",
@@ -98,7 +100,7 @@ class _SeenRecords:
         self._digests: dict[str, Any] = {}
         self.records = self.unsourced = self.unmarked = self.wrong_epoch = 0
         self.sides: dict[int, list[int]] = {}
-        self.late: list[pa.RecordBatch] = []
+        self.late = LateWriters(saved.plan.new.epoch)
         self.examples: list[str] = []
 
     @property
@@ -131,11 +133,12 @@ class _SeenRecords:
             self.wrong_epoch += len(wrong)
             first = wrong.slice(0, 1).to_pylist()[0]
             where = "behind" if side else "below"
-            self.examples.append(
-                f"wrong_epoch: lane {lane}, offset {first['offset']}: epoch {first['epoch']} {where} the fence"
-            )
+            if len(self.examples) < EXAMPLES:
+                self.examples.append(
+                    f"wrong_epoch: lane {lane}, offset {first['offset']}: epoch {first['epoch']} {where} the fence"
+                )
         if side:
-            self.late.append(part.filter(pc.not_equal(part.column("epoch"), self._epochs[1]).fill_null(True)))
+            self.late.add(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
         return rows(
             "read",
@@ -179,7 +182,6 @@ def _certificate(
 ) -> MigrateCertificateDocument:
     plan = saved.plan
     assert plan.observed is not None
-    late = late_writers(seen.late, plan.new.epoch)
     behind = [lane for lane, fence in enumerate(entry.fences) if applied is not None and applied[lane] < fence]
     broken: dict[str, tuple[int, int]] = {
         rule: (seen.records, verdict.counts[rule])
@@ -205,13 +207,13 @@ def _certificate(
         rules=[_rule(rule, *numbers) for rule, numbers in broken.items()],
         lanes=[_lane(lane, entry, span, seen) for lane, span in enumerate(ranges)],
         groups=plan.groups,
-        late_writers=writers_of(late),
+        late_writers=writers_of(seen.late.found),
         examples=[
             *(f"{one.rule}: lane {one.lane}, offset {one.offset}: {one.detail}" for one in verdict.violations),
-            *seen.examples[:5],
+            *seen.examples,
             *(
                 f"undrained: lane {lane}, up to {applied[lane]} of {entry.fences[lane]}"
-                for lane in behind[:5]
+                for lane in behind[:EXAMPLES]
                 if applied
             ),
         ],

@@ -108,18 +108,35 @@ class Migrator(Protocol):
         """The records in these offsets of each lane: lane, offset, key; and writer, seq and epoch by their headers."""
 
 
-def late_writers(batches: Iterable[pa.RecordBatch], epoch: int) -> list[LateWriter]:
-    """Who wrote those of the records that are not of this epoch; who wrote most of them comes first."""
-    import pyarrow.compute as pc
+class LateWriters:
+    """Counts, batch by batch, who wrote records that are not of this epoch; no record is kept."""
 
-    found: dict[tuple[str, int | None], LateWriter] = {}
-    for batch in batches:
-        late = batch.filter(pc.not_equal(batch.column("epoch"), epoch).fill_null(True))
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._found: dict[tuple[str, int | None], LateWriter] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Records of one lane, behind its fence."""
+        import pyarrow.compute as pc
+
+        late = batch.filter(pc.not_equal(batch.column("epoch"), self._epoch).fill_null(True))
         for row in late.select(["lane", "offset", "writer", "epoch"]).to_pylist():
             key = (row["writer"] or UNNAMED, row["epoch"])
-            first = found.get(key) or LateWriter(*key, 0, row["lane"], row["offset"])
-            found[key] = LateWriter(*key, first.records + 1, first.lane, first.offset)
-    return sorted(found.values(), key=lambda one: (-one.records, one.writer))
+            first = self._found.get(key) or LateWriter(*key, 0, row["lane"], row["offset"])
+            self._found[key] = LateWriter(*key, first.records + 1, first.lane, first.offset)
+
+    @property
+    def found(self) -> list[LateWriter]:
+        """Who wrote most of them comes first."""
+        return sorted(self._found.values(), key=lambda one: (-one.records, one.writer))
+
+
+def late_writers(batches: Iterable[pa.RecordBatch], epoch: int) -> list[LateWriter]:
+    """Who wrote those of the records that are not of this epoch; who wrote most of them comes first."""
+    late = LateWriters(epoch)
+    for batch in batches:
+        late.add(batch)
+    return late.found
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,15 @@ def test_what_is_impossible_ends_with_2(
     assert named in err
 
 
+def test_without_the_gate_somebody_has_to_be_waited_for(run: Run, tmp_path: Path, twelve: Path) -> None:
+    """Otherwise a run would hold all producers, and wait for readers that nobody can look at."""
+    new = contract(tmp_path / "new.yaml", 24, epoch=2)
+    ended, out, err = run("migrate", "plan", twelve, new, "--no-gate")
+    assert (ended, out) == (2, "")
+    assert "--group" in err
+    assert planned(run, 3, twelve, new, "--no-gate", "--group", "ledger")["gated"] is False
+
+
 def test_contracts_that_are_swapped_are_refused(run: Run, tmp_path: Path, twelve: Path) -> None:
     ended, _, err = run("migrate", "plan", contract(tmp_path / "new.yaml", 24, epoch=2), twelve)
     assert ended == 2

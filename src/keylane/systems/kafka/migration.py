@@ -207,7 +207,9 @@ class TopicJournal:
         return self._plan
 
     def begin(self, plan: dict[str, Any]) -> None:
-        """Make the topic, and write the plan."""
+        """Make the topic, and write the plan. A journal of this plan is left as it is: another driver may be at it."""
+        if not check_same_plan(self.plan(), plan, self.place):
+            return
         with open_cluster(self.access) as cluster:
             if not cluster.lanes([self.topic])[self.topic]:
                 cluster.create(self.topic, 1, {"retention.ms": "-1", "cleanup.policy": "delete"})
@@ -221,7 +223,7 @@ class TopicJournal:
         return tuple(self._entries)
 
     def append(self, entry: Entry) -> None:
-        """In a transaction. An outcome that is not known is resolved by looking, after everybody else was fenced."""
+        """In a transaction. An unknown outcome is resolved by a look that waits a while for open transactions."""
         if self._writer is None:
             self._open_writer()
         check_appended(self.entries(), entry)
@@ -266,11 +268,12 @@ class TopicJournal:
         """Fence every earlier driver; whatever it had begun is over when this returns."""
         from confluent_kafka import KafkaException, Producer
 
-        self._writer = Producer({**self._of_writers(), "transactional.id": f"keylane-migrate-{self.topic}"})
+        writer = Producer({**self._of_writers(), "transactional.id": f"keylane-migrate-{self.topic}"})
         try:
-            self._writer.init_transactions(2 * ANSWER_SECONDS)
+            writer.init_transactions(2 * ANSWER_SECONDS)
         except KafkaException as error:
             raise explained(error, self.access.brokers) from None
+        self._writer = writer
 
     def _write(self, key: bytes, document: dict[str, Any]) -> None:
         from confluent_kafka import KafkaException

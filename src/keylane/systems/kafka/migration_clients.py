@@ -206,10 +206,12 @@ class GatedConsumer:
 
     `poll` and `consume` are those of the consumer. A record that may not be applied yet is not handed out: its lane is
     paused at it, and goes on when all parents are committed up to their fences, by this member of the group or another.
-    So commit what was applied, and after it was: positions that are stored before are no sign of a drained lane.
+    So commit what was applied, and after it was. By default a client stores the offset of every record that it reads,
+    and commits it: a held record would be lost after a crash, so a consumer needs `enable.auto.offset.store=false`.
 
-    Before the migration has begun it costs nothing for records that carry their epoch; for those without the header the
-    journal is looked at with every call. `properties` are client properties for looking through a lane's last offsets.
+    Until the lanes change, the journal is looked at with every call that reads a record, unless it has the plan already
+    and all records carry the epoch of the old contract. `properties` are client properties for looking through a lane's
+    last offsets.
     """
 
     def __init__(
@@ -220,6 +222,7 @@ class GatedConsumer:
         properties: Iterable[tuple[str, str]] = (),
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
+        _check_stores_nothing(consumer)
         self.consumer = consumer
         self._view = MigrationView(journal)
         self._properties = tuple(properties)
@@ -363,6 +366,21 @@ class GatedConsumer:
                 self.consumer.resume([TopicPartition(topic, lane)])
             except KafkaException:
                 continue
+
+
+def _check_stores_nothing(consumer: Any) -> None:
+    """Refuse a consumer that stores offsets by itself; the client has no other way to ask for the setting."""
+    from confluent_kafka import KafkaException
+
+    try:
+        consumer.store_offsets(offsets=[])
+    except KafkaException as error:
+        if error.args[0].name() != "_INVALID_ARG":
+            raise
+        what = "the consumer stores the offset of every record that it reads, also of those that the gate holds back"
+        hint = "commit, or store, the offsets of records after they were applied"
+        setting = "enable.auto.offset.store"
+        raise UsageError.of(what, got=f"{setting}=true", allowed=f"{setting}=false", hint=hint) from None
 
 
 def _epoch_of(message: Any) -> int | None:

@@ -11,10 +11,12 @@ import pytest
 from tests.kinesis.model import ModelService, made_at
 from tests.kinesis.replayed import ACCESS
 
+from keylane.errors import DeliveryError
 from keylane.placement.ranges import KeySpace
+from keylane.systems.delivery import OutMessage
 from keylane.systems.kinesis.aggregated import parsed
 from keylane.systems.kinesis.messages import key_of, own_headers
-from keylane.systems.kinesis.writer import Slot, WriteError, Writing
+from keylane.systems.kinesis.writer import ShardBatches, Slot, WriteError, Writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,3 +124,20 @@ def test_what_is_too_large_is_refused_and_a_dead_letter_goes_without_its_value(s
     list(writing(1)([batch([row(0, b"k", 0, letter=letter)])], 0))
     ((_, user),) = stored(service)
     assert own_headers(user)[:2] == [("why", b"large"), ("__keylane.errors.value.bytes", b"1048576")]
+
+
+def test_the_error_of_a_batch_of_results_repeats_no_secret(
+    service: ModelService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An endpoint may be anyone's, and its answer may repeat what it was sent."""
+    service.create_stream(StreamName="s")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "an-access-key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-of-tests")
+
+    def put_records(**_: object) -> None:
+        raise RuntimeError("refused: canary-of-tests")
+
+    monkeypatch.setattr(service, "put_records", put_records)
+    with pytest.raises(DeliveryError, match=r"refused: \*\*\*") as caught:
+        ShardBatches(ACCESS).write(0, [OutMessage("s", b"k", b"v")])
+    assert "canary" not in f"{caught.value} {caught.value.records}"

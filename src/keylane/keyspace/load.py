@@ -157,7 +157,7 @@ def from_ranges(points: Mapping[int, float], ranges: Iterable[tuple[int, int, fl
 
 
 def from_layout(layout: ShardLayout) -> LoadCurve:
-    """Load by shard, even inside each: all that counts of shards tell."""
+    """Load by shard, even inside each: counts of shards show no more."""
     loads = layout.loads
     if loads is None:
         without = [shard.id for shard in layout.open if shard.load is None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from keylane.contract.shards import SPACE
 from keylane.documents.shards import ShardsDemoDocument, ShardsTrial
 from keylane.errors import UsageError
 from keylane.keyspace.cuts import at_most
@@ -31,7 +32,6 @@ CAP: Final = 1.2
 LIMIT: Final = 1_000.0
 #: The volume of the first account, so that small ones are still whole numbers.
 _FIRST: Final = 10**9
-_SPACE: Final = 1 << 128
 
 
 def shards_demo(accounts: int, shards: int, skew: float, seed: int, version: str) -> ShardsDemoDocument:
@@ -77,7 +77,7 @@ def shards_demo(accounts: int, shards: int, skew: float, seed: int, version: str
 def _trial(
     name: ShardsTrialName, curve: LoadCurve, starts: Sequence[int], mean: float, *, calls: int = 0, keyed: int = 0
 ) -> ShardsTrial:
-    loads = [curve.between(*ends) / mean for ends in zip(starts, [*starts[1:], _SPACE], strict=True)]
+    loads = [curve.between(*ends) / mean for ends in zip(starts, [*starts[1:], SPACE], strict=True)]
     return ShardsTrial(
         name=name,
         shards=len(starts),

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from keylane.contract.fields import FieldSpec
+from keylane.contract.shards import SPACE
 from keylane.errors import DataError, UsageError
 from keylane.keyspace.layout import Shard
 from keylane.private import new_folder
@@ -147,7 +148,7 @@ class ShardFeed:
             first, last = Cursor(*start["shards"].get(id_, ())), Cursor(*one)
             if last.records > first.records:
                 # A shard that is no longer listed has kept its records for as long as it could.
-                shard = layout.get(id_, Shard(id_, 0, (1 << 128) - 1))
+                shard = layout.get(id_, Shard(id_, 0, SPACE - 1))
                 found.append(ShardSlice(shard, first, last, start["since"]))
         return [*sorted(found, key=lambda one: number_of(one.shard.id))]
 

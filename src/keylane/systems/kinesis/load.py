@@ -75,7 +75,7 @@ def read_load(
     notes = [f"measured: {plural(sum(one.records for one in counts), 'record')} read, the mean of {duration(seconds)}"]
     if unknown:
         what = f"{percent(unknown / total)} of the load has explicit hash keys that are not known"
-        notes.append(f"{what}, and counts evenly over its shard; --registry tells those of accounts")
+        notes.append(f"{what}, and counts evenly over its shard; --registry has those of accounts")
     return MeasuredLoad(
         {key: load / seconds for key, load in points.items()},
         [(one.shard.start, one.shard.end, one.unknown / seconds) for one in counts if one.unknown],

@@ -195,7 +195,7 @@ def _request(
         # The errors of boto3 are not known here. Whether the request got through is not known either.
         raise _not_written(_left(waiting, {one.number: f"outcome unknown: {error}" for one in batch})) from error
     if len(answers) != len(batch):
-        # Which answer is of which record cannot be said.
+        # Which answer is of which record is not known.
         text = f"outcome unknown: {len(answers)} answers to {len(batch)} records"
         raise _not_written(_left(waiting, {one.number: text for one in batch}))
     refused, unknown = {}, {}

@@ -12,7 +12,7 @@ source, so a second one shows, and each try after the first says so in the tag `
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -179,5 +179,9 @@ class ShardBatches:
             key = checked_partition_key(message.key.decode())
             arguments = {"StreamName": message.stream, "Data": message.value, "PartitionKey": key}
             entries.append(PutEntry(number, None, arguments, len(message.value) + len(message.key)))
-        # What was sent is not sent again by the client: whether it came through would not be known.
-        deliver(self.access.client(tries=1), entries)
+        try:
+            # What was sent is not sent again by the client: whether it came through would not be known.
+            deliver(self.access.client(tries=1), entries)
+        except DeliveryError as error:
+            records = [replace(one, error=masked(one.error)) for one in error.records]
+            raise DeliveryError(masked(str(error)), records, error.waiting) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -121,14 +120,12 @@ def test_some_seconds_of_data_are_not_listed_in_windows_and_pauses_are_one_row(r
 
 
 def test_a_key_of_thirty_megabytes_does_not_hold_up_who_wrote_the_rest(run: Run) -> None:
-    """Hashing it under every rule took ten minutes. The processor's time, with room: the whole command takes one."""
+    """Hashing it under every rule took ten minutes: such a row is counted, and compared with none."""
     keys = [f"merchant-{n % 977}" for n in range(3_000)]
     lanes = [partitioner("kafka-java").lane(key.encode(), LANES) for key in keys]
     table = pa.table({"k": [*keys, "x" * 30_000_000, "y" * LONGEST], "lane": pa.array([*lanes, 0, 1], pa.int32())})
     pq.write_table(table, "a.parquet")
-    began = time.process_time()
     code, out, err = run("identify", "a.parquet", "--key", "k", "--lane", "lane", "-n", LANES, "-o", "json")
-    assert time.process_time() - began < 60
     found = json.loads(out)
     assert (code, found["verdict"], found["long_rows"], found["keyed_rows"]) == (0, "one-writer", 1, 3_001), err
     assert "1 row left out: a key above 64.0 KiB is not compared with every rule" in found["notes"]

@@ -47,10 +47,14 @@ class Seen:
 
     @property
     def after(self) -> list[str]:
-        """The lines that came, and stayed, after the interrupt."""
-        before = "".join(part for at, part in self.parts if at < (self.interrupted_at or 0.0))
-        kept = screen(before.replace("\r\n", "\n"))
-        return self.lines[len(kept) - (1 if kept and not before.endswith("\n") else 0) :] if kept else self.lines
+        """The lines that came, and stayed, after the interrupt: from the terminal's own `^C` on, where it shows one.
+
+        What the command wrote before it was interrupted may be read from the terminal after that.
+        """
+        before, echo, _ = self.text.partition("^C")
+        if not echo:
+            before = "".join(part for at, part in self.parts if at < (self.interrupted_at or 0.0)).replace("\r\n", "\n")
+        return self.lines[before.count("\n") :]
 
     def first_at(self) -> float:
         """How long after its start something was shown for the first time."""

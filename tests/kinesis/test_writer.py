@@ -16,6 +16,8 @@ from keylane.placement.ranges import KeySpace
 from keylane.systems.delivery import OutMessage
 from keylane.systems.kinesis.aggregated import parsed
 from keylane.systems.kinesis.messages import key_of, own_headers
+from keylane.systems.kinesis.reader import ShardReader
+from keylane.systems.kinesis.shards import shards_of
 from keylane.systems.kinesis.writer import ShardBatches, Slot, WriteError, Writing
 
 if TYPE_CHECKING:
@@ -141,3 +143,15 @@ def test_the_error_of_a_batch_of_results_repeats_no_secret(
     with pytest.raises(DeliveryError, match=r"refused: \*\*\*") as caught:
         ShardBatches(ACCESS).write(0, [OutMessage("s", b"k", b"v")])
     assert "canary" not in f"{caught.value} {caught.value.records}"
+
+
+def test_results_keep_headers_and_keys_that_the_service_does_not_take(service: ModelService) -> None:
+    """A dead letter has its reason in a header, and a key that was cut inside of a character."""
+    service.create_stream(StreamName="s")
+    letter = OutMessage("s", "ä".encode()[:1], b"v", (("keylane.dead.reason", b"too-late"),))
+    ShardBatches(ACCESS).write(0, [OutMessage("s", b"k", b"plain"), letter])
+    (shard,) = shards_of(ACCESS, "s").open
+    plain, dead = (one.user for turn in ShardReader(ACCESS, "s", shard).turns() for one in turn)
+    assert (plain.partition_key, plain.data, plain.tags) == ("k", b"plain", ())
+    assert (key_of(dead), dead.data) == (b"\xc3", b"v")
+    assert own_headers(dead) == [("keylane.dead.reason", b"too-late")]

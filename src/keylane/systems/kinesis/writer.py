@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from keylane.contract.shards import SPACE
 from keylane.errors import DeliveryError, KeylaneError
-from keylane.keyspace.hash_keys import checked_partition_key
 from keylane.systems.kinesis.access import masked
 from keylane.systems.kinesis.aggregated import packed
 from keylane.systems.kinesis.messages import TIME, user_of
@@ -153,6 +153,16 @@ def _entry(number: int, slot: Slot, users: Sequence[UserRecord]) -> PutEntry:
     return PutEntry(number, slot.lane, arguments, size)
 
 
+def _plain_entry(number: int, message: OutMessage) -> PutEntry:
+    """A message as it is; one with headers, or with a key that the service does not take, has tags for these."""
+    user = user_of(message.key, message.value, message.headers, (), (0, SPACE - 1))
+    data = packed([user]) if user.tags else user.data
+    arguments: dict[str, Any] = {"StreamName": message.stream, "Data": data, "PartitionKey": user.partition_key}
+    if user.explicit_hash_key is not None:
+        arguments["ExplicitHashKey"] = str(user.explicit_hash_key)
+    return PutEntry(number, None, arguments, len(data) + len(user.partition_key.encode()))
+
+
 @dataclass(frozen=True, slots=True)
 class ShardBatches:
     """The batches of a pipeline as records of streams, at least once, those of a key in their order.
@@ -174,11 +184,7 @@ class ShardBatches:
 
     def write(self, batch: int, messages: Sequence[OutMessage]) -> None:  # noqa: ARG002  it is kept nowhere
         """Request by request; a shard that is full is waited for."""
-        entries = []
-        for number, message in enumerate(messages):
-            key = checked_partition_key(message.key.decode())
-            arguments = {"StreamName": message.stream, "Data": message.value, "PartitionKey": key}
-            entries.append(PutEntry(number, None, arguments, len(message.value) + len(message.key)))
+        entries = [_plain_entry(number, message) for number, message in enumerate(messages)]
         try:
             # What was sent is not sent again by the client: whether it came through would not be known.
             deliver(self.access.client(tries=1), entries)

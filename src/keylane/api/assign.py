@@ -76,7 +76,7 @@ def _lanes(given: int | Sequence[int] | Mapping[str, int] | str | None) -> str |
     return ",".join(map(str, given))
 
 
-def _members(given: int | Sequence[str] | str | None) -> str | None:
+def _members(given: int | Sequence[str] | str | None) -> str | list[str] | None:
     if given is None or isinstance(given, str):
         return given
-    return str(given) if isinstance(given, int) else ",".join(given)
+    return str(given) if isinstance(given, int) else list(given)

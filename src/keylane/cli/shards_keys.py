@@ -103,8 +103,9 @@ def add(
     """
     from keylane.documents.shards import ShardKeyDocument
     from keylane.keyspace.hash_keys import at_share
-    from keylane.systems.hash_key_registry import open_registry, thousandths
+    from keylane.systems.hash_key_registry import check_account, open_registry, thousandths
 
+    check_account(account)
     kept = None if weight is None else thousandths(weight)
     with open_registry(registry, create=True) as found:
         done = found.add(account, kept, sequence)
@@ -184,9 +185,10 @@ def import_(file: Path, registry: Path, output: str) -> tuple[Result, str]:
     error. A weight that is given for a known account replaces the one it had.
     """
     from keylane.documents.shards import ShardKeysImportDocument
-    from keylane.systems.hash_key_registry import open_registry
+    from keylane.systems.hash_key_registry import check_rows, open_registry
 
     rows = rows_of(file)
+    check_rows(rows)
     with open_registry(registry, create=True) as found:
         done = found.bring_in(rows)
         number = found.size()

@@ -43,6 +43,15 @@ def java_order(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+def check_text(name: str, what: str) -> None:
+    """Refuse a name with half of a surrogate pair: bytes of a command line that are not UTF-8, or an escape of JSON."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        allowed = "text that has a UTF-8 form"
+        raise UsageError.of(f"the name of a {what} is not text", got=name, allowed=allowed) from None
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
     """One reader of a group.
@@ -86,6 +95,7 @@ class Lanes:
     def of(cls, counts: Mapping[str, int], racks: Mapping[Lane, frozenset[str]] | None = None) -> Self:
         """Topics with their lane counts."""
         for topic, lanes in counts.items():
+            check_text(topic, "topic")
             if not 1 <= lanes <= MOST_OF_TOPIC:
                 raise LaneCountError.of(f"lanes of topic {topic!r}", got=lanes, allowed=f"1 to {count(MOST_OF_TOPIC)}")
         if (total := sum(counts.values())) > MOST_LANES:
@@ -243,6 +253,8 @@ def check_members(members: Sequence[Member]) -> None:
     for member in members:
         if not member.id:
             raise UsageError.of("a member needs a name", got=member.id)
+        for name, what in ((member.id, "member"), (member.instance, "instance"), (member.rack, "rack")):
+            check_text(name or "", what)
         if member.id in seen:
             raise UsageError.of("a member is named twice", got=member.id, hint="give each member once")
         seen.add(member.id)

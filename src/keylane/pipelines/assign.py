@@ -76,7 +76,7 @@ def assign_group(
     source: str | None = None,
     *,
     lanes: str | None = None,
-    members: str | None = None,
+    members: str | Sequence[str] | None = None,
     reads: Sequence[str] = (),
     racks: Sequence[str] = (),
     previous: Path | None = None,
@@ -91,7 +91,8 @@ def assign_group(
         raise UnknownNameError.among("assignor", assignor, list(ASSIGNORS))
     if source is not None and "://" in source:
         given = {"--lanes": lanes, "--members": members, "--reads": reads, "--rack": racks, "--previous": previous}
-        found = _live(source, group, properties, [option for option, value in given.items() if value or value == ""])
+        options = [option for option, value in given.items() if value or value in ("", [])]
+        found = _live(source, group, properties, options)
     elif group is not None:
         hint = "keylane assign kafka://host:port --group G"
         raise UsageError.of("--group is read from brokers", got=source, hint=hint)
@@ -137,7 +138,7 @@ def _live(source: str, group: str | None, properties: Iterable[tuple[str, str]],
 def _given(
     source: str | None,
     lanes: str | None,
-    members: str | None,
+    members: str | Sequence[str] | None,
     reads: Sequence[str],
     racks: Sequence[str],
     previous: Path | None,

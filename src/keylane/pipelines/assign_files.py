@@ -6,6 +6,8 @@ What is made of it: `assign`. A live group: `systems.kafka.group`.
 from __future__ import annotations
 
 import json
+import math
+import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -48,29 +50,35 @@ def lanes_of(text: str) -> dict[str, int]:
     for number, part in enumerate(text.split(",")):
         name, sign, lanes = part.strip().rpartition("=")
         topic = name if sign else f"topic-{number}"
-        if not lanes.isdecimal() or not topic or int(lanes[:12]) < 1:
+        if not lanes.isdecimal() or not topic or _number(lanes) < 1:
             allowed = "lane counts from 1 on, as 6 or 6,12, or with topics as orders=6,payments=12"
             raise LaneCountError.of("--lanes", got=text, allowed=allowed)
         if topic in found:
             raise UsageError.of("a topic is named twice in --lanes", got=topic)
-        found[topic] = int(lanes[:12])
+        found[topic] = _number(lanes)
     return found
 
 
-def members_of(text: str) -> list[str]:
-    """Names of members; a number stands for so many of them.
+def _number(digits: str) -> int:
+    """A whole number of any length; one that is beyond every limit is cut, since Python refuses very long ones."""
+    return int(digits.lstrip("0")[:12] or "0")
+
+
+def members_of(given: str | Sequence[str]) -> list[str]:
+    """Names of members; a number stands for so many of them, and a list for the names in it.
 
     >>> members_of("A,B"), members_of("2")
     (['A', 'B'], ['member-0', 'member-1'])
     """
+    text = given if isinstance(given, str) else ""
     if text.strip().isdecimal():
-        many = int(text.strip()[:12])
+        many = _number(text.strip())
         if not 1 <= many <= MOST_MEMBERS:
             raise UsageError.of("a group needs a member", got=many, allowed=f"1 to {count(MOST_MEMBERS)}")
         return [f"member-{number}" for number in range(many)]
-    names = [name.strip() for name in text.split(",")]
+    names = [name.strip() for name in text.split(",")] if isinstance(given, str) else list(given)
     if not any(names):
-        raise UsageError.of("--members names nobody: a group needs a member", got=text, allowed="A,B,C, or a number")
+        raise UsageError.of("--members names nobody: a group needs a member", got=given, allowed="A,B,C, or a number")
     check_members([Member(name) for name in names])
     return names
 
@@ -90,13 +98,16 @@ def described(
 
 
 def _pairs(texts: Sequence[str], option: str, members: Sequence[str]) -> list[tuple[str, str]]:
-    found = []
+    found: list[tuple[str, str]] = []
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not value:
             raise UsageError.of(f"{option} takes MEMBER=VALUE", got=text)
         if name not in members:
             raise UsageError.of(f"{option} speaks of a member that is not there", got=name, allowed=", ".join(members))
+        if any(name == other for other, _ in found):
+            form = "A=orders,payments" if option == "--reads" else "A=RACK"
+            raise UsageError.of(f"{option} names a member twice", got=name, allowed=f"each member once, as {form}")
         found.append((name, value))
     return found
 
@@ -154,11 +165,13 @@ def _loads(given: Any, where: str) -> dict[Lane, float]:
     for place, load in _load_rows(given, where):
         lane = _lane(place, where)
         what = f"{where}: the load of lane {lane[1]} of {lane[0]!r}"
-        if isinstance(load, bool) or not isinstance(load, int | float) or not 0 <= load < float("inf"):
+        if isinstance(load, bool) or not isinstance(load, int | float) or not 0 <= load <= sys.float_info.max:
             raise UsageError.of(what, got=load, allowed="a number from 0 on")
         if lane in found:
             raise UsageError.of(f"{what} is given twice", got=load)
         found[lane] = float(load)
+    if not math.isfinite(sum(found.values())):
+        raise UsageError.of(f"{where}: the loads add up to more than a number holds", allowed="loads in a larger unit")
     return found
 
 
@@ -179,7 +192,7 @@ def _indexed(items: Iterable[tuple[str, Any]], where: str) -> list[tuple[int, An
     for index, load in items:
         if not index.isdecimal():
             raise UsageError.of(f"{where}: not the index of a lane", got=index, allowed=LOADS_FORM)
-        found.append((int(index[:12]), load))
+        found.append((_number(index), load))
     return found
 
 
@@ -200,6 +213,7 @@ def group_in(path: Path) -> GivenGroup:
         raise UsageError.of(f"{where}: members are a list", got=given["members"], allowed=GROUP_FORM)
     members = tuple(_member(one, where) for one in given["members"])
     check_members(members)
+    _check_described(members, lanes, where)
     previous = _previous(given, where).previous if given.get("assignment") is not None else None
     loads = None if given.get("loads") is None else _loads(given["loads"], where)
     return GivenGroup(lanes, members, previous, loads)
@@ -218,6 +232,20 @@ def _member(given: Any, where: str) -> Member:
     return Member(str(name), subscribed, given.get("instance"), given.get("rack"))
 
 
+def _check_described(members: Sequence[Member], lanes: Lanes, where: str) -> None:
+    """Refuse what no group has: a subscription to a topic that is not there, and one instance of two members."""
+    owner: dict[str, str] = {}
+    for member in members:
+        if unknown := sorted((member.topics or frozenset()) - set(lanes.topics)):
+            what = f"{where}: {member.id!r} reads a topic that is not there"
+            raise UsageError.of(what, got=unknown[0], allowed=", ".join(lanes.topics))
+        if member.instance is None:
+            continue
+        if (other := owner.setdefault(member.instance, member.id)) != member.id:
+            what = f"{where}: {other!r} and {member.id!r} are the same instance"
+            raise UsageError.of(what, got=member.instance, hint="brokers let one member have a group.instance.id")
+
+
 def _counts(given: Any, where: str) -> dict[str, int]:
     if not isinstance(given, dict) or not given:
         raise UsageError.of(f"{where}: topics are names with lane counts", got=given, allowed='{"orders": 6}')
@@ -232,25 +260,31 @@ def _racks(given: Any, where: str) -> dict[Lane, frozenset[str]]:
     """Racks with a copy of each lane: a list of them for each lane of a topic, in order."""
     if given is None:
         return {}
-    try:
-        return {
-            (str(topic), index): frozenset(map(str, racks))
-            for topic, lanes in given.items()
-            for index, racks in enumerate(lanes)
-            if racks or isinstance(racks, list)
-        }
-    except (AttributeError, TypeError, IndexError, KeyError):
-        allowed = '{"orders": [["r1", "r2"], ["r2"]]}'
-        raise UsageError.of(f"{where}: racks are a list for each lane", got=given, allowed=allowed) from None
+    found: dict[Lane, frozenset[str]] = {}
+    for topic, lanes in given.items() if isinstance(given, dict) else [("", given)]:
+        # A text is a row of letters to Python: "r1" would be the racks "r" and "1".
+        rows = lanes if isinstance(lanes, list) else [None]
+        copies: list[list[Any]] = [racks if isinstance(racks, list) else [None] for racks in rows]
+        named = all(isinstance(rack, str) for racks in copies for rack in racks)
+        if not isinstance(given, dict) or not named:
+            allowed = '{"orders": [["r1", "r2"], ["r2"]]}'
+            raise UsageError.of(f"{where}: racks are a list for each lane", got=given, allowed=allowed)
+        found |= {(topic, index): frozenset(racks) for index, racks in enumerate(copies)}
+    return found
 
 
 def _json(path: Path, allowed: str) -> Any:
+    text = text_in(path)
     try:
-        return json.loads(text_in(path), object_pairs_hook=partial(_object, str(path)))
+        found = json.loads(text, object_pairs_hook=partial(_object, str(path)))
+        if "\\u" in text:
+            # An escape may be half of a surrogate pair, which no output can have.
+            json.dumps(found, ensure_ascii=False).encode()
     except UsageError:
         raise
     except (ValueError, RecursionError) as error:
         raise UsageError.of(f"{path} is not JSON", got=str(error), allowed=allowed) from None
+    return found
 
 
 def _object(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

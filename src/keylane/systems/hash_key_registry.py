@@ -48,6 +48,9 @@ PATIENCE: Final = 60.0
 #: Weights are kept as whole thousandths, so that sums are exact however accounts come and go.
 UNIT: Final = 1_000
 MOST_WEIGHT: Final = 1_000_000_000
+ACCOUNT_FORM: Final = "text, not empty and without a null character"
+#: A place in a sequence is a number that SQLite can keep.
+MOST_CURSOR: Final = 2**63 - 1
 Origin: TypeAlias = Literal["tree", "left-right", "halves", "golden", "imported"]
 
 _TABLES: Final = (
@@ -126,6 +129,17 @@ def thousandths(weight: float) -> int:
     return kept
 
 
+def check_account(account: str) -> None:
+    """UsageError for a text that is no account."""
+    if problem := _account_problem(account):
+        raise UsageError.of(problem, got=account, allowed=ACCOUNT_FORM)
+
+
+def check_rows(rows: SequenceOf[ImportedAccount]) -> None:
+    """UsageError for rows that no registry takes, so that a new one is not made for them."""
+    _refuse_all(_sorted_out(rows, {}, {})[2])
+
+
 class HashKeyRegistry:
     """An open registry. `open_registry` opens one."""
 
@@ -135,8 +149,7 @@ class HashKeyRegistry:
 
     def add(self, account: str, weight: int | None = None, sequence: Sequence | None = None) -> AddedKey:
         """The key of an account: the one it has, or the next. A weight that is given replaces the one it had."""
-        if problem := _account_problem(account):
-            raise UsageError.of(problem, got=account, allowed="text, not empty and without a null character")
+        check_account(account)
         with self._changing():
             known = self._find(account)
             if known is not None:
@@ -155,6 +168,7 @@ class HashKeyRegistry:
 
     def remove(self, account: str) -> HandedOut:
         """Free the key of an account."""
+        check_account(account)
         with self._changing():
             entry = self._find(account)
             if entry is None:
@@ -178,9 +192,7 @@ class HashKeyRegistry:
             known = {entry.account: entry for entry in self.entries()}
             owners = {entry.key: entry.account for entry in known.values()}
             fresh, old, problems = _sorted_out(rows, known, owners)
-            if problems:
-                shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" if problems[5:] else "")
-                raise UsageError.of(f"nothing was imported: {shown}")
+            _refuse_all(problems)
             weighed = [self._weighed(known[row.account], row.weight) for row in old]
             # New keys go where it is light by the weights that hold from now on.
             known |= {one.entry.account: one.entry for one in weighed}
@@ -228,6 +240,8 @@ class HashKeyRegistry:
     def sequence(self) -> Sequence | None:
         """The sequence that the registry was begun with; None when nothing was handed out yet."""
         found = self._sql.execute("SELECT value FROM settings WHERE name = 'sequence'").fetchone()
+        if found and found[0] not in SEQUENCES:
+            raise _damaged(self.path, "its sequence is none")
         return cast("Sequence", found[0]) if found else None
 
     # What the walk asks: `key_tree.Weights`.
@@ -264,6 +278,8 @@ class HashKeyRegistry:
 
     def _cursor(self, sequence: Sequence) -> int:
         found = self._sql.execute("SELECT next FROM cursors WHERE sequence = ?", (sequence,)).fetchone()
+        if found and (not isinstance(found[0], int) or not 1 <= found[0] < MOST_CURSOR):
+            raise _damaged(self.path, f"the place in {sequence} is none")
         return int(found[0]) if found else 1
 
     def _insert(self, entries: Iterable[HandedOut]) -> None:
@@ -404,6 +420,12 @@ def _sorted_out(
             if row.key is not None:
                 owners[row.key] = row.account
     return fresh, old, problems
+
+
+def _refuse_all(problems: SequenceOf[str]) -> None:
+    if problems:
+        shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" if problems[5:] else "")
+        raise UsageError.of(f"nothing was imported: {shown}")
 
 
 def _account_problem(account: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+import keylane
 from keylane.documents.model import json_schema
 from keylane.documents.schemas import DOCUMENTS
 
@@ -234,7 +235,8 @@ def test_an_assignment_that_is_none_is_refused(run: Run, previous: object, named
 @pytest.mark.parametrize(
     "loads",
     ["3", '{"topic-0": 3}', '{"topic-0": ["x"]}', '{"topic-0": [-1]}', '{"topic-0": [NaN]}', '{"topic-0": [1e999]}',
-     '{"topic-0": {"x": 1}}', '[["topic-0", 0]]', '[["topic-0", 0, 1], ["topic-0", 0, 2]]', '{"topic-0": [true]}'],
+     '{"topic-0": {"x": 1}}', '[["topic-0", 0]]', '[["topic-0", 0, 1], ["topic-0", 0, 2]]', '{"topic-0": [true]}',
+     f'{{"topic-0": [1{"0" * 400}]}}', '{"topic-0": [1e308, 1e308]}'],
 )  # fmt: skip
 def test_loads_that_are_none_are_refused(run: Run, loads: str, tmp_path: Path) -> None:
     file = saved(tmp_path / "loads.json", loads)
@@ -249,11 +251,40 @@ def test_loads_that_are_none_are_refused(run: Run, loads: str, tmp_path: Path) -
      '{"topics": {"t": "6"}, "members": ["A"]}', '{"topics": {"t": 6}, "members": {}}',
      '{"topics": {"t": 6}, "members": []}', '{"topics": {"t": 6}, "members": [3]}',
      '{"topics": {"t": 6}, "members": [{"id": "A", "topics": "t"}]}', '{"topics": {"t": 6}, "members": [{"id": 7}]}',
-     '{"topics": {"t": 6}, "members": ["A"], "racks": [1]}'],
+     '{"topics": {"t": 6}, "members": ["A"], "racks": [1]}',
+     # A text is a row of letters: "r1" was the racks "r" and "1".
+     '{"topics": {"t": 2}, "members": ["A"], "racks": {"t": ["r1", "r2"]}}',
+     '{"topics": {"t": 2}, "members": ["A"], "racks": {"t": [["r1"], [2]]}}',
+     '{"topics": {"t": 2}, "members": ["A", {"id": "B", "topics": ["u"]}]}',
+     '{"topics": {"t": 2}, "members": [{"id": "A", "instance": "i"}, {"id": "B", "instance": "i"}]}',
+     '{"topics": {"t": 2}, "members": ["\\ud800"]}', '{"topics": {"\\ud800": 2}, "members": ["A"]}'],
 )  # fmt: skip
 def test_a_file_that_is_no_group_is_refused(run: Run, group: str, tmp_path: Path) -> None:
     code, _, err = run("assign", saved(tmp_path / "group.json", group))
     assert (code, "Traceback" in err) == (2, False), err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--lanes", "2", "--members", "\udcff,B"), ("--lanes", "\udcff=2", "--members", "A"),
+     ("--lanes", "2", "--members", "A", "--add", "\udcff"), ("--lanes", "2", "--members", "A", "--rack", "A=\udcff"),
+     ("--lanes", "t=2,u=2", "--members", "A,B", "--reads", "A=t", "--reads", "A=u"),
+     ("--lanes", "2", "--members", "A,B", "--rack", "A=x", "--rack", "A=y")],
+)  # fmt: skip
+def test_names_that_are_no_text_and_members_described_twice_are_refused(run: Run, options: tuple[str, ...]) -> None:
+    code, out, err = run("assign", *options)
+    assert (code, out, "bug of keylane" in err) == (2, "", False), err
+
+
+def test_a_number_with_leading_zeros_is_that_number(run: Run) -> None:
+    document = assigned(run, "--lanes", f"{'0' * 20}16", "--members", f"{'0' * 20}3", "--assignor", "range")
+    assert (document["topics"], len(document["members"])) == ({"topic-0": 16}, 3)
+
+
+def test_a_list_of_members_in_python_is_of_names() -> None:
+    found = keylane.assign(lanes=4, members=["3"], assignor="range")
+    assert list(found.assignment) == ["3"], "not three members"
+    assert list(keylane.assign(lanes=4, members=["a,b"], assignor="range").assignment) == ["a,b"]
 
 
 def test_lanes_that_are_gone_are_named_and_left_out(run: Run, tmp_path: Path) -> None:

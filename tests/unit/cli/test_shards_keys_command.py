@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -221,3 +223,36 @@ def test_a_list_may_quote_its_accounts_and_begin_with_a_mark(tmp_path: Path) -> 
     file.write_bytes(b"account\n\xff\n")
     with pytest.raises(UsageError):
         rows_of(file)
+
+
+def test_an_account_that_is_no_text_is_refused_by_every_command(keys: Callable[..., dict[str, Any]], run: Run) -> None:
+    registry = keys("add", "a")["registry"]
+    for what in ("add", "remove"):
+        code, out, err = run("shards", "keys", what, "\udcff", "--registry", registry)
+        assert (code, out, "an account is text" in err) == (2, "", True), err
+
+
+def test_what_is_refused_makes_no_registry(run: Run, tmp_path: Path) -> None:
+    registry, rows = tmp_path / "new.sqlite", tmp_path / "rows.csv"
+    rows.write_text("account,hash_key\na,1\nb,1\n")
+    for refused in (("add", ""), ("import", rows)):
+        code, out, _ = run("shards", "keys", *refused, "--registry", registry)
+        assert (code, out, registry.exists()) == (2, "", False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE settings SET value = 'nope'", "UPDATE cursors SET next = 'x'", "UPDATE cursors SET next = -5",
+     "UPDATE cursors SET next = 9223372036854775807"],
+)  # fmt: skip
+def test_a_damaged_sequence_is_named(
+    keys: Callable[..., dict[str, Any]], run: Run, change: str, tmp_path: Path
+) -> None:
+    registry = tmp_path / "k.sqlite"
+    keys("add", "a", "--sequence", "golden")
+    with closing(sqlite3.connect(registry)) as connection, connection:
+        connection.execute(change)
+    before = registry.read_bytes()
+    code, out, err = run("shards", "keys", "add", "b", "--registry", registry)
+    assert (code, out, "the registry is damaged" in err) == (1, "", True), err
+    assert registry.read_bytes() == before

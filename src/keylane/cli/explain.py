@@ -288,7 +288,7 @@ def _many_of_shards(found: list[KeyAnswer]) -> Result:
     needs = sorted({name for asked in found for name in asked.needs})
     lines = [*([_needed(tuple(needs))] if needs else []), _NOT_COMPARED]
     every = ExplainedKeys(keys=[asked.document for asked in found])
-    section = Section(("key", "lane", "shard", "md5", "placed_by"), rows, forms={"key": _key_cell})
+    section = Section(("key", "lane", "shard", "md5", "placed_by"), rows, forms={"key": _key_cell}, unbroken=("shard",))
     return Result(every, [section], lines, 2 if needs else 0, [verdict])
 
 
@@ -363,9 +363,10 @@ def _settings(document: ExplainedByClient, *, everything: bool) -> Iterator[Sect
     """One row for each client whose settings disagree, with the one that would not."""
     from keylane.contract.partitioners import FACTS
 
+    passed = {FACTS["kinesis-md5"].client: "an explicit hash key"}
     clients = {FACTS[fix.partitioner].client: fix.set for fix in document.fixes}
     rows = [
-        {"client": client, "set": text or "no setting does: pass the lane"}
+        {"client": client, "set": text or f"no setting does: pass {passed.get(client, 'the lane')}"}
         for client, text in clients.items()
         if everything or not client.startswith(TEACHING)
     ]

@@ -127,6 +127,10 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
         title = f"The first {SHOWN} of {count(len(rows))} new lanes wait for these old lanes; -o json has all:"
     sections = [steps, Section(DRAIN, rows[:SHOWN] if document.steps else [], title)]
     breaks = [f"note: {text}" for text in document.breaks]
+    if document.steps and document.drain_rule == "ranges":
+        breaks.append(
+            "note: splits and merges of Kinesis shards alone need no fence; keylane shards plan has their calls"
+        )
     if report:
         breaks.append(f"page: {report}")
     if saved:

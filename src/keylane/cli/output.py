@@ -210,7 +210,8 @@ def _table(section: Section, output: str, *, colour: bool, width: int | None) ->
                 cells = [[*row[:n], text, *row[n + 1 :]] for row, text in zip(cells, written, strict=True)]
         title = f"{title.removesuffix(':')} (-o wide shows ids and hash keys in full):" if title else title
     lines = laid_out(heads, cells, numeric=numeric, unbroken=unbroken, width=width, colour=colour, tones=tones)
-    return "\n".join([*([title] if title else []), *lines])
+    titles = [part for line in title.split("\n") for part in wrapped(line, width)] if title else []
+    return "\n".join([*titles, *lines])
 
 
 def _is_numeric(values: Sequence[Any]) -> bool:

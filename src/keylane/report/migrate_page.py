@@ -81,6 +81,7 @@ def drain_drawing(document: MigratePlanDocument, width: int = WHOLE) -> Markup:
     box = Box(24, 34, width - 24, 34 + _HIGH)
     old, new = document.old.lanes, document.new.lanes
     above, below = (Scale(-0.5, many - 0.5, box.left, box.right) for many in (old, new))
+    old_step, new_step = (_label_step(many, box.right - box.left) for many in (old, new))
     marks = []
     for lane in range(new):
         parents = [int(one) for one in document.drain.get(str(lane), ()) if isinstance(one, int)]
@@ -96,18 +97,28 @@ def drain_drawing(document: MigratePlanDocument, width: int = WHOLE) -> Markup:
             for parent in parents
         ]
         says = f"new lane {lane}\nwaits for {', '.join(map(str, parents)) or 'nobody'}"
-        label = text(str(lane), below.at(lane), box.bottom + 16, anchor="middle")
-        marks.append(mark(says, join(*lines, label)))
+        label = [text(str(lane), below.at(lane), box.bottom + 16, anchor="middle")] if lane % new_step == 0 else []
+        marks.append(mark(says, join(*lines, *label)))
     return drawing(
         f"{old} old lanes, {new} new lanes, and which old ones each new one waits for",
         width,
         box.bottom + 40,
         text("old lanes", box.left, 12, kind="strong"),
-        *(text(str(lane), above.at(lane), box.top - 6, anchor="middle") for lane in range(old)),
+        *(text(str(lane), above.at(lane), box.top - 6, anchor="middle") for lane in range(0, old, old_step)),
         *marks,
         text("new lanes", box.left, box.bottom + 34, kind="strong"),
         kind="loads",
     )
+
+
+def _label_step(many: int, room: float) -> int:
+    """Every how many lanes a number has room beside the next.
+
+    >>> [_label_step(24, room) for room in (1100, 300)], _label_step(128, 300)
+    ([1, 2], 20)
+    """
+    need = 8 * len(str(many - 1)) + 4
+    return next(step for step in (1, 2, 5, 10, 20, 50, many) if room / many * step >= need or step >= many)
 
 
 def _waits(document: MigratePlanDocument) -> Markup | None:
@@ -122,5 +133,5 @@ def _waits(document: MigratePlanDocument) -> Markup | None:
 
 
 def _breaks(document: MigratePlanDocument) -> Markup | None:
-    found = bullets([sentence(visible(one)) for one in document.breaks])
+    found = bullets([sentence(visible(one)) for one in document.breaks], "says")
     return section("breaks", intro_of("breaks"), found) if found is not None else None

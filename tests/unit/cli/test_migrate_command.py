@@ -158,3 +158,11 @@ def test_a_thousand_lanes_wait_for_two_each(run: Run, tmp_path: Path) -> None:
 def test_the_function_gives_the_same_document(run: Run, tmp_path: Path, twelve: Path) -> None:
     new = contract(tmp_path / "new.yaml", 18, epoch=2)
     assert keylane.migrate_plan(twelve, new).as_json() == planned(run, 3, twelve, new)
+
+
+@pytest.mark.parametrize("partitioner", ["kinesis-md5", "kafka-java"])
+def test_who_only_splits_shards_is_sent_to_the_command_for_it(run: Run, tmp_path: Path, partitioner: str) -> None:
+    old, new = (contract(tmp_path / f"{n}.yaml", n, epoch=n, partitioner=partitioner) for n in (8, 16))
+    code, out, err = run("migrate", "plan", old, new)
+    assert code == 3, err
+    assert ("need no fence; keylane shards plan" in out) == (partitioner == "kinesis-md5")

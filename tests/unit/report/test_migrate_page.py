@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from keylane import migrate_plan
@@ -37,3 +38,11 @@ def test_many_lanes_are_a_table_and_nothing_to_do_is_neither(tmp_path: Path) -> 
     idle = migrate_page(planned(tmp_path, 12))
     assert "Nothing to do" in idle
     assert 'id="waits"' not in idle
+
+
+def test_numbers_of_lanes_stand_apart_on_a_narrow_page(tmp_path: Path) -> None:
+    document = planned(tmp_path, 24)
+    numbers = [re.findall(r">(\d+)</text>", drain_drawing(document, width)) for width in (1100, 340)]
+    assert numbers[0] == [*map(str, range(12)), *map(str, range(24))]
+    assert numbers[1] == [*map(str, range(12)), *map(str, range(0, 24, 2))]
+    assert drain_drawing(document, 340).count("<line") == 24, "every lane is drawn and can be read, numbered or not"

@@ -21,7 +21,7 @@ from keylane.cli.options import (
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
-from keylane.numbers import count, duration, percent, share, spread, times
+from keylane.numbers import agree, count, duration, percent, plural, share, spread, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -276,6 +276,9 @@ def _answer(document: MatchDocument) -> Iterator[str]:
     of_all = f" ({share(served / asked)})" if asked else ""
     near = "" if document.median_m is None else f"; the nearest is {count(document.median_m)} m away at the median"
     yield f"{count(served)} of {count(asked)} requests{of_all} have a driver within {count(document.radius_m)} m{near}"
+    if waiting := document.metrics.pending:
+        which = f"{plural(waiting, 'more request')} {agree(waiting, 'waits', 'wait')} for an answer"
+        yield f"  {which}, until a ping is --late seconds past {agree(waiting, 'it', 'them')}"
     went = f"each request went to {document.copies_per_rider:.2f} of {document.lanes} lanes (partitions) on average"
     yield f"  {went}; {share(document.metrics.border_share)} are within the radius of another lane"
     if document.verified is not None and document.recall is not None:
@@ -290,8 +293,8 @@ def _answer(document: MatchDocument) -> Iterator[str]:
 
 
 def _lines(document: MatchDocument) -> Iterator[str]:
-    found = f"{count(document.pairs)} pairs of {count(document.riders)} requests and {count(document.pings)} pings"
-    yield f"{found}, {duration(document.seconds)}"
+    found = f"{plural(document.pairs, 'pair')} of {plural(document.riders, 'request')}"
+    yield f"{found} and {plural(document.pings, 'ping')}, {duration(document.seconds)}"
     fullest = f"the fullest lane holds {share(_fullest(document.lane_loads))} more pings than the average"
     yield f"{fullest} (CV {spread(document.metrics.lane_cv)}; chance alone {spread(document.metrics.noise_floor)})"
     if document.metrics.ghosts_dropped:

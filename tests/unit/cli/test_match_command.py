@@ -166,3 +166,13 @@ def test_a_result_that_brute_force_does_not_confirm_ends_with_1() -> None:
     assert result(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 0}).exit_code == 0
     assert result(recall=0.95, verified={"pairs": 20, "missing": 1, "extra": 0}).exit_code == 1
     assert result(recall=1.0, verified={"pairs": 20, "missing": 0, "extra": 1}).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("pending", "said"), [(None, ""), (0, ""), (1, "1 more request waits"), (3, "3 more requests")]
+)
+def test_requests_that_wait_are_in_the_answer(pending: int | None, said: str) -> None:
+    text = render(result(metrics=document()["metrics"] | {"pending": pending}, pairs=1), "table")
+    assert "1 pair of 10 requests" in text
+    assert said in text
+    assert ("for an answer" in text) == bool(said)

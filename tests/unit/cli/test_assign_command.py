@@ -276,6 +276,12 @@ def test_names_that_are_no_text_and_members_described_twice_are_refused(run: Run
     assert (code, out, "bug of keylane" in err) == (2, "", False), err
 
 
+def test_a_topic_that_nobody_reads_is_unowned_under_every_assignor(run: Run) -> None:
+    group = ("--lanes", "t=2,u=2", "--members", "A,B", "--reads", "A=t", "--reads", "B=t")
+    for name in ("range", "round-robin", "sticky", "cooperative-sticky", "uniform", "static", "by-load"):
+        assert assigned(run, *group, "--assignor", name)["unowned"] == [["u", 0], ["u", 1]], name
+
+
 def test_a_number_with_leading_zeros_is_that_number(run: Run) -> None:
     document = assigned(run, "--lanes", f"{'0' * 20}16", "--members", f"{'0' * 20}3", "--assignor", "range")
     assert (document["topics"], len(document["members"])) == ({"topic-0": 16}, 3)

@@ -36,10 +36,8 @@ def range_(members: Sequence[Member], lanes: Lanes, previous: Assignment | None)
     check_members(members)
     order = sorted(range(len(members)), key=lambda number: members[number].order)
     owners = np.full(lanes.total, FREE, dtype=np.int32)
-    topics = [
-        _Topic(lanes, topic, [n for n in order if members[n].takes(name)]) for topic, name in enumerate(lanes.topics)
-    ]
-    topics = [topic for topic in topics if topic.readers]
+    readers = [[n for n in order if members[n].takes(name)] for name in lanes.topics]
+    topics = [_Topic(lanes, topic, those) for topic, those in enumerate(readers) if those]
     racks = [member.rack for member in members]
     if any(topic.needs_racks(racks) for topic in topics):
         _match_racks(topics, racks, owners)

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 NEEDED = ("--radius", 1000, "--to", "out")
 
 
+@pytest.mark.parametrize("follow", [("--follow",), ()])
+def test_a_source_that_is_not_there_is_refused_before_spark_and_leaves_nothing(
+    follow: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "riders").mkdir()
+    code, out, err = run("match", "--drivers", "nowhere", "--riders", "riders", *NEEDED, *follow)
+    assert (code, out) == (1, "")
+    assert "no such source of the drivers" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["riders"]
+
+
 def document(**more: Any) -> dict[str, Any]:
     metrics = dict.fromkeys(("match_latency_ms", "lag", "tombstones", "late_pings", "pending"))
     metrics |= {"border_share": 0.08, "ghosts_dropped": 3, "lane_cv": 0.5, "noise_floor": 0.1}

@@ -104,6 +104,10 @@ def find(side: str, source: str, columns: Columns, given: Options) -> MatchSourc
         ranges, sampled = endpoint.ranges()
         return MatchSource(side, address, columns, len(ranges), ranges=tuple(ranges), sampled=sampled)
     path = path_of(address, f"the {side}")
+    if not path.exists():
+        raise DataError.of(
+            f"no such source of the {side}", got=str(path), allowed="a file or folder of Parquet, JSON lines or CSV"
+        )
     head_at = next((at for at in (path, path.parent) if at.is_dir() and read_head(at) is not None), None)
     if head_at is None or (head_at != path and not path.name.startswith("stream=")):
         return MatchSource(side, address, columns)

@@ -90,8 +90,9 @@ def assign_group(
     if assignor is not None and assignor not in ASSIGNORS:
         raise UnknownNameError.among("assignor", assignor, list(ASSIGNORS))
     if source is not None and "://" in source:
-        given = {"--lanes": lanes, "--members": members, "--reads": reads, "--rack": racks, "--previous": previous}
-        options = [option for option, value in given.items() if value or value in ("", [])]
+        single = {"--lanes": lanes, "--members": members, "--previous": previous}
+        options = [option for option, value in single.items() if value is not None]
+        options += [option for option, values in {"--reads": reads, "--rack": racks}.items() if values]
         found = _live(source, group, properties, options)
     elif group is not None:
         hint = "keylane assign kafka://host:port --group G"

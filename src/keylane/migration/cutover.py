@@ -9,6 +9,8 @@ that is killed leaves a journal from which any other goes on: every call can be 
     begun        the plan fits the world
     copying      by a mirror: records are copied into the new stream, again and again, until it has caught up
     holding      producers stop, flush, and acknowledge this very entry
+    doubling     instead of holding, by a mirror whose producers write to both streams: they flush, acknowledge this
+                 very entry, go on writing to the old stream, and keep each record for the new one as well
     fenced       all have: the end offset of each old lane is its fence. Again, where somebody has written since
     growing      in place, for more lanes: the stream is given them. From here on there is no way back
     open         fences, and where each new lane begins: producers go on under the new contract, readers by the gate
@@ -19,6 +21,12 @@ Worked example: 12 -> 18 lanes. With entry 1, holding, producers a and b flush a
 37, ... for a while: entry 2, fenced, has these offsets. Entry 3, growing; the call; 18 lanes are seen, and the old ones
 still end at their fences: entry 4, open, begins lanes 0 to 11 at their fences and 12 to 17 at 0. Record 40 of lane 0 is
 of the new contract, and is applied after lanes 0 and 6 were applied up to their fences (`gate`).
+
+By a mirror the fence is the same, the stream that gets lanes is another one, and what is below the fences is copied
+there before `open`: the new lanes begin behind the copies. With producers that write to both streams nobody stops: all
+have acknowledged `doubling`, a copy that begins after that has ended, and where it ended is the fence. Each producer
+then writes those of its kept records to the new stream that are behind the fence, and both streams are written to until
+`done`. Readers pay for it: they hold back what is kept while `doubling` lasts (`gate`).
 
 Why it holds: a producer acknowledges after its flush, so that all it has written under the old contract is below the
 fence; it goes on after `open`, so that all it writes under the new one is behind. What a producer writes that nobody
@@ -36,15 +44,18 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Phase: TypeAlias = Literal["begun", "copying", "holding", "fenced", "growing", "open", "drained", "done", "rolled-back"]
+Phase: TypeAlias = Literal[
+    "begun", "copying", "holding", "doubling", "fenced", "growing", "open", "drained", "done", "rolled-back"
+]
 PHASES: Final[tuple[Phase, ...]] = (
-    *("begun", "copying", "holding", "fenced", "growing", "open", "drained", "done", "rolled-back"),
+    *("begun", "copying", "holding", "doubling", "fenced", "growing", "open", "drained", "done", "rolled-back"),
 )
 #: Which phases may follow which.
 FOLLOWING: Final[dict[Phase | None, tuple[Phase, ...]]] = {
     None: ("begun",),
     "begun": ("copying", "holding", "rolled-back"),
-    "copying": ("holding", "rolled-back"),
+    "copying": ("holding", "doubling", "rolled-back"),
+    "doubling": ("open", "rolled-back"),
     "holding": ("fenced", "rolled-back"),
     "fenced": ("fenced", "growing", "open", "rolled-back"),
     "growing": ("growing", "open"),
@@ -65,7 +76,7 @@ class Entry(NamedTuple):
     number: int
     epoch: int
     phase: Phase
-    #: The end of each old lane: of fenced, growing and open.
+    #: The end of each old lane: of fenced, growing and open. Of files it is how many there are.
     fences: tuple[int, ...] = ()
     #: Where each new lane begins to hold records of the new contract: of open.
     starts: tuple[int, ...] = ()
@@ -83,10 +94,15 @@ class CutoverPlan(NamedTuple):
     producers: tuple[str, ...] = ()
     #: Whether readers honour the gate; otherwise they drain before producers go on.
     gated: bool = True
+    #: By a mirror: producers write to both streams instead of stopping.
+    dual: bool = False
 
 
 class World(NamedTuple):
-    """What a driver sees. `ends` and `new_ends` are end offsets of the old and of the new stream's lanes."""
+    """What a driver sees. `ends` and `new_ends` are end offsets of the old and of the new stream's lanes.
+
+    `lanes` is the count of the stream that gets the lanes: the only one, or the new one of a mirror.
+    """
 
     lanes: int
     ends: tuple[int, ...]
@@ -98,8 +114,12 @@ class World(NamedTuple):
     still: bool = True
     #: The lowest committed offset of each old lane among the reader groups; None where no group was named.
     applied: tuple[int, ...] | None = None
-    #: Whether the new stream has every record of the old one, by a mirror.
+    #: By a mirror: whether a copy that began behind the last entry has ended; while copying, whether it has caught up.
     copied: bool = True
+    #: How far the copy is in each old lane.
+    copied_to: tuple[int, ...] = ()
+    #: Whether the reader groups have their first offsets of the new stream, by a mirror.
+    translated: bool = True
 
 
 class Append(NamedTuple):
@@ -111,7 +131,7 @@ class Append(NamedTuple):
 class CutoverCall(NamedTuple):
     """Make a call to the system; made twice it does no harm."""
 
-    name: Literal["grow", "copy"]
+    name: Literal["grow", "copy", "translate"]
 
 
 class Wait(NamedTuple):
@@ -163,7 +183,7 @@ def opened(entries: Sequence[Entry]) -> Entry | None:
 
 def hold_of(entries: Sequence[Entry]) -> int | None:
     """The number of the entry that producers have to acknowledge; None where there is none."""
-    return next((one.number for one in reversed(entries) if one.phase == "holding"), None)
+    return next((one.number for one in reversed(entries) if one.phase in ("holding", "doubling")), None)
 
 
 def may_send(entries: Sequence[Entry], *, new: bool) -> bool:
@@ -174,7 +194,14 @@ def may_send(entries: Sequence[Entry], *, new: bool) -> bool:
     (True, False, False)
     """
     phase = phase_of(entries)
+    if is_dual(entries) and phase != "done":
+        return True if not new else phase in SWITCHED
     return phase in SWITCHED if new else phase not in HELD | SWITCHED
+
+
+def is_dual(entries: Sequence[Entry]) -> bool:
+    """Whether producers write to both streams: from `doubling` on, unless it was rolled back."""
+    return any(one.phase == "doubling" for one in entries) and phase_of(entries) != "rolled-back"
 
 
 def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, epoch: int, at: float = 0.0) -> Step:
@@ -190,10 +217,23 @@ def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, epoch: 
         return _while_held(plan, entries[-1], following, world)
     if phase in SWITCHED:
         return _when_switched(entries[-1], following, world)
+    if phase == "doubling":
+        return _while_doubling(plan, following, world)
     if phase == "copying" and not world.copied:
         return CutoverCall("copy")
-    begins: Phase = "begun" if phase is None else "copying" if phase == "begun" and plan.mirror else "holding"
+    stop: Phase = "doubling" if plan.dual else "holding"
+    begins: Phase = "begun" if phase is None else "copying" if phase == "begun" and plan.mirror else stop
     return Append(following._replace(phase=begins))
+
+
+def _while_doubling(plan: CutoverPlan, following: Entry, world: World) -> Step:
+    """All producers keep what they write for the new stream; where a copy ends that begins now is the fence."""
+    missing = tuple(sorted(set(plan.producers) - world.stopped))
+    if missing:
+        return Wait("producers", missing)
+    if not world.copied:
+        return CutoverCall("copy")
+    return Append(following._replace(phase="open", fences=world.copied_to, starts=world.new_ends))
 
 
 def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) -> Step:
@@ -221,7 +261,7 @@ def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) 
 def _when_switched(last: Entry, following: Entry, world: World) -> Step:
     """Readers drain the old lanes; where no group was named, nobody knows when."""
     if last.phase == "drained" or world.applied is None:
-        return Append(following._replace(phase="done"))
+        return Append(following._replace(phase="done")) if world.translated else CutoverCall("translate")
     behind = _undrained(last.fences, world.applied)
     return Wait("readers", behind) if behind else Append(following._replace(phase="drained"))
 

@@ -103,6 +103,25 @@ def test_a_mirror_copies_holds_and_copies_the_rest() -> None:
     assert entries[-2].starts == (6, 7)
 
 
+def test_producers_that_write_to_both_streams_never_stop() -> None:
+    plan = CutoverPlan(2, 3, mirror=True, producers=("p",), dual=True)
+    world = World(3, (5, 7), copied=True)
+    entries: list[Entry] = []
+    assert driven(plan, world, entries) == ["begun", "copying", "doubling", "wait for producers"]
+    assert may_send(entries, new=False), "they go on with the old stream"
+    assert not may_send(entries, new=True)
+    world = world._replace(stopped=frozenset("p"), copied=False)
+    assert driven(plan, world, entries) == ["CutoverCall"]
+    world = world._replace(copied=True, copied_to=(6, 9), new_ends=(5, 5, 5))
+    assert driven(plan, world._replace(applied=(6, 8)), entries) == ["open", "wait for readers"]
+    assert (entries[-1].fences, entries[-1].starts) == ((6, 9), (5, 5, 5)), "where the copy ended is the fence"
+    assert may_send(entries, new=False)
+    assert may_send(entries, new=True)
+    assert driven(plan, world._replace(applied=(6, 9), translated=False), entries) == ["drained", "CutoverCall"]
+    assert driven(plan, world._replace(applied=(6, 9)), entries) == ["done", "Finished"]
+    assert not may_send(entries, new=False), "the old stream is written to no more"
+
+
 def test_a_journal_takes_the_next_entry_of_the_newest_driver_only() -> None:
     journal = [Entry(0, 2, "begun")]
     assert accepts(journal, Entry(1, 2, "holding"))
@@ -117,9 +136,9 @@ def test_phases_follow_each_other_to_an_end() -> None:
     assert {phase for phase, following in FOLLOWING.items() if not following} == OVER
     for new in (False, True):
         held = [phase for phase in PHASES if may_send([Entry(0, 1, phase)], new=new)]
-        assert held == (["open", "drained", "done"] if new else ["begun", "copying", "rolled-back"])
+        assert held == (["open", "drained", "done"] if new else ["begun", "copying", "doubling", "rolled-back"])
     back = [phase for phase in PHASES if may_roll_back([Entry(0, 1, phase)])]
-    assert back == ["begun", "copying", "holding", "fenced"]
+    assert back == ["begun", "copying", "holding", "doubling", "fenced"]
 
 
 def test_the_gate_of_a_lane_opens_with_its_last_parent() -> None:

@@ -19,7 +19,7 @@ from keylane.documents.model import (
 )
 
 MigrationPhase: TypeAlias = Literal[
-    "begun", "copying", "holding", "fenced", "growing", "open", "drained", "done", "rolled-back"
+    "begun", "copying", "holding", "doubling", "fenced", "growing", "open", "drained", "done", "rolled-back"
 ]
 
 
@@ -103,6 +103,7 @@ class MigratePlanDocument(Document):
     )
     groups: list[Text] = Field(description="Reader groups whose committed offsets show which lanes are drained.")
     gated: bool = Field(description="Whether readers honour the gate; otherwise they drain before producers go on.")
+    dual: bool = Field(description="By a mirror: whether producers write to both streams instead of stopping.")
     observed: MigrationStream | None = Field(
         description="The stream as it is; null where the plan is from contracts alone, and cannot be carried out."
     )
@@ -153,6 +154,7 @@ class MigrateStatusDocument(Document):
     plan: PathText
     journal: PathText
     stream: Text
+    new_stream: Text = Field(description="The stream of the new contract: another one by a mirror.")
     mode: Literal["in-place", "mirror"]
     phase: MigrationPhase | None = Field(description="Null before it is begun.")
     over: bool
@@ -163,6 +165,13 @@ class MigrateStatusDocument(Document):
     )
     lanes: list[MigrationLane] = Field(description="The old lanes; empty before there are fences.")
     lag: Count | None = Field(description="Offsets up to the fences of all old lanes; null: not asked, or no fence.")
+    copy_lag: Count | None = Field(
+        description="By a mirror, while it copies: offsets of the old stream that are not copied yet; null: not known."
+    )
+    starts: list[Count] = Field(
+        description="Where each new lane begins to hold records of the new contract; by a mirror, the offsets that "
+        "readers begin at. Empty before there are any."
+    )
     seconds_left: AtLeastZero | None = Field(
         description="Until the old lanes are drained, at the speed of the last second; null: not known."
     )

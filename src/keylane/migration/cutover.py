@@ -219,8 +219,11 @@ def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, epoch: 
         return _when_switched(entries[-1], following, world)
     if phase == "doubling":
         return _while_doubling(plan, following, world)
-    if phase == "copying" and not world.copied:
-        return CutoverCall("copy")
+    return CutoverCall("copy") if phase == "copying" and not world.copied else _first_steps(plan, following, phase)
+
+
+def _first_steps(plan: CutoverPlan, following: Entry, phase: Phase | None) -> Append:
+    """What begins a migration, up to where producers are asked for something."""
     stop: Phase = "doubling" if plan.dual else "holding"
     begins: Phase = "begun" if phase is None else "copying" if phase == "begun" and plan.mirror else stop
     return Append(following._replace(phase=begins))

@@ -66,10 +66,13 @@ class Streams:
     new_file: str = "NEW.yaml"
 
 
-def plan_migration(old: Router, new: Router, streams: Streams, mode: Mode | None = None) -> Migration:
+def plan_migration(
+    old: Router, new: Router, streams: Streams, mode: Mode | None = None, *, dual: bool = False
+) -> Migration:
     """Plan the change from the contract of one router to that of another; UsageError where it is impossible.
 
-    `mode` asks for one of the two ways; otherwise in place is taken wherever it is possible.
+    `mode` asks for one of the two ways; otherwise in place is taken wherever it is possible. With `dual` the producers
+    of a mirror write to both streams instead of stopping.
     """
     obstacle = _obstacle(old, new)
     if mode == "in-place" and obstacle:
@@ -80,7 +83,8 @@ def plan_migration(old: Router, new: Router, streams: Streams, mode: Mode | None
     drain = drain_graph(old, new)
     idle = taken == "in-place" and _placement(old) == _placement(new)
     due = None if idle else evolution.epoch_to_raise
-    steps = () if idle else _in_place(drain, new, streams, due) if taken == "in-place" else _mirror(new, streams, due)
+    by_mirror = _dual_mirror if dual else _mirror
+    steps = () if idle else _in_place(drain, new, streams, due) if taken == "in-place" else by_mirror(new, streams, due)
     return Migration(
         taken,
         "nothing moves: both contracts place every record alike" if idle else obstacle or _why_in_place(old, new),
@@ -217,16 +221,21 @@ def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None)
     )
 
 
-def _mirror(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
-    route = f"keylane route {streams.new_file} --from {streams.source} --to {streams.target}"
+def _copied(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
     return (
         *_epoch(streams, due),
         PlannedStep(
             "operator",
-            f"copy into {plural(new.lane_count, 'new lane')}, exactly once, and go on copying what arrives",
+            f"copy into {plural(new.lane_count, 'new lane')}, exactly once, again and again until it has caught up",
             "producers and readers stay where they are meanwhile",
-            f"{route} --follow",
+            "keylane migrate run PLAN",
         ),
+    )
+
+
+def _mirror(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
+    return (
+        *_copied(new, streams, due),
         PlannedStep(
             "producers",
             "stop, and flush, when the copy has caught up",
@@ -234,24 +243,53 @@ def _mirror(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep
         ),
         PlannedStep(
             "operator",
-            "let the copy end: without --follow it ends at the last record",
-            "the old stream is then whole in the new one",
-            route,
+            "record the end of each old lane, the fence; copy the rest, and record where each new lane ends",
+            "up to here the way back costs nothing: producers start again where they were",
+        ),
+        PlannedStep("producers", "start under the new contract, into the new stream", "their pause ends here"),
+        *_switched(streams),
+    )
+
+
+def _dual_mirror(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
+    return (
+        *_copied(new, streams, due),
+        PlannedStep(
+            "producers",
+            "go on with the old stream, and keep each record for the new one, when the copy has caught up",
+            "nobody pauses; readers hold back what is kept until the copy has ended",
         ),
         PlannedStep(
             "operator",
-            "prove the copy, and record the end offset of every new lane",
-            "up to here the way back costs nothing: producers start again where they were",
-            f"keylane verify --source {streams.source} --target {streams.target} --contract {streams.new_file}",
+            "copy what is there: where that ends in each old lane is the fence; record where each new lane ends",
+            "up to here the way back costs nothing: producers drop what they keep",
         ),
-        PlannedStep("producers", "start under the new contract, into the new stream", "their pause ends here"),
+        PlannedStep(
+            "producers",
+            "write what they kept behind the fences to the new stream, then every record to both streams",
+            "until readers have switched, both streams have every record",
+        ),
+        *_switched(streams),
+    )
+
+
+def _switched(streams: Streams) -> tuple[PlannedStep, ...]:
+    return (
         PlannedStep(
             "readers",
-            "read the old stream to its end, then the new one from the recorded end offsets",
+            "apply the old stream up to the fences, and the new one from where the copies end",
             "so each record is applied once, old ones first",
         ),
         PlannedStep(
-            "operator", "retire the old stream when nothing reads it any more", "until then it can be read again"
+            "operator",
+            "prove the copy, the order and the lanes",
+            "until the old stream is gone anybody can",
+            "keylane migrate verify PLAN",
+        ),
+        PlannedStep(
+            "operator",
+            f"retire {streams.source} when nothing reads it any more",
+            "until then it can be read again",
         ),
     )
 

@@ -18,7 +18,7 @@ from keylane.documents.migrate import (
 from keylane.errors import LaneCountError, UnsupportedError, UsageError
 from keylane.migration.planner import Streams, plan_migration
 from keylane.router import Router
-from keylane.systems.endpoint import open_endpoint
+from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.migration_journal import check_producer
 
 if TYPE_CHECKING:
@@ -41,13 +41,15 @@ def plan_migrate(
     producers: Sequence[str] = (),
     groups: Sequence[str] = (),
     gated: bool = True,
+    dual: bool = False,
     options: StreamOptions | None = None,
 ) -> MigratePlanDocument:
     """The migration from the contract in one file to that in another.
 
     `source` and `target` are addresses; each is asked for its lanes, which must be those of its contract. Without them
     the plan is from the contracts alone, and `lanes` gives the counts of those whose lanes are live. `producers` stop
-    by themselves, the committed offsets of `groups` show what is drained; all three are for carrying it out.
+    by themselves, the committed offsets of `groups` show what is drained; with `dual` producers write to both streams
+    of a mirror instead of stopping. All of these are for carrying it out.
     """
     for name in producers:
         check_producer(name)
@@ -58,7 +60,11 @@ def plan_migrate(
     before = _router(was, old, source, lanes[0], options, is_there=True)
     after = _router(now, new, target, lanes[1], options, is_there=False)
     streams = Streams(source or "SOURCE", target or "TARGET", old, new)
-    planned = plan_migration(before, after, streams, mode)
+    planned = plan_migration(before, after, streams, mode, dual=dual)
+    if dual:
+        _check_dual(planned, producers, source, target, gated=gated)
+    if planned.mode == "mirror" and planned.steps and target is not None:
+        _check_target(source, target, now, producers)
     return MigratePlanDocument(
         mode=planned.mode,
         reason=planned.reason,
@@ -80,8 +86,39 @@ def plan_migrate(
         producers=sorted(set(producers)),
         groups=sorted(set(groups)),
         gated=gated,
+        dual=dual,
         observed=_observed(source, planned, after.lane_count, groups, options) if source else None,
     )
+
+
+def _check_dual(
+    planned: Migration, producers: Sequence[str], source: str | None, target: str | None, *, gated: bool
+) -> None:
+    """Refuse producers that write to both streams where that keeps no order, or nobody could do it."""
+    if planned.mode != "mirror":
+        raise UsageError.of(
+            "only a mirror has two streams to write to", got=planned.mode, hint="leave --dual-write out"
+        )
+    if not producers:
+        hint = "--producer NAME for each MigratingProducer"
+        raise UsageError.of("producers that write to both streams are named: each has to acknowledge it", hint=hint)
+    if not gated:
+        hint = "leave --no-gate out, or --dual-write"
+        raise UsageError.of("while producers write to both streams, readers have to honour the gate", hint=hint)
+    for address in filter(None, (source, target)):
+        if not open_endpoint(address).migrating_producers:
+            raise UnsupportedError.of("keylane has no producer that writes to both streams there", got=address)
+
+
+def _check_target(source: str | None, target: str, contract: Contract, producers: Sequence[str]) -> None:
+    """Refuse a mirror into the old stream, and producers that would write to another stream than the copy."""
+    name = parse_address(target).name
+    if source is not None and parse_address(source) == parse_address(target):
+        raise UsageError.of("a mirror needs another stream", got=target, hint="--to the stream of the new contract")
+    if producers and name not in contract.spec.streams:
+        hint = f"name it in spec.streams of the new contract, or --to another address than {target}"
+        got = ", ".join(contract.spec.streams)
+        raise UsageError.of("producers would write to another stream than records are copied into", got=got, hint=hint)
 
 
 def _observed(
@@ -126,6 +163,11 @@ def _router(
             raise LaneCountError.of(f"{path} has live lanes, and no stream was given to ask", hint=option)
         return Router(contract, lanes=lanes)
     endpoint = open_endpoint(address, options)
+    if not endpoint.own_lanes:
+        if live and lanes is None:
+            option = "--old-lanes N" if is_there else "--new-lanes N"
+            raise LaneCountError.of(f"{path} has live lanes, and {address} has none of its own", hint=option)
+        return Router(contract, lanes=lanes)
     there = endpoint.lanes_there([endpoint.address.name])[endpoint.address.name]
     if not there and is_there:
         raise LaneCountError.of("the stream to migrate is not there", got=address)

@@ -25,6 +25,7 @@ from keylane.documents.migrate import (
 from keylane.errors import DataError, TargetError, UnsupportedError, UsageError
 from keylane.groups.ownership import Claim, Terms
 from keylane.migration.cutover import OVER, CutoverPlan, opened, phase_of
+from keylane.pipelines.migrate_mirror import RouteMirror
 from keylane.pipelines.shards_files import text_in
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint
@@ -39,16 +40,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from keylane.contract.model import Contract
     from keylane.migration.cutover import Entry, Wait
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.migration_journal import MigrationJournal
-    from keylane.systems.migrations import LateWriter, Migrator
+    from keylane.systems.migrations import LateWriter, Migrator, Mirror
 
 #: Seconds of a driver's lease: how long another waits after one was killed.
 TTL: Final = 5.0
 #: How long a step may wait, by default.
 PATIENCE: Final = 600.0
-JOURNAL_ENDING, LEASE_ENDING = ".journal", ".lease"
+JOURNAL_ENDING, LEASE_ENDING, COPY_ENDING = ".journal", ".lease", ".copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,38 @@ class SavedMigration:
         return self.plan.observed.address
 
     @property
+    def is_mirror(self) -> bool:
+        """Whether records are copied into another stream."""
+        return self.plan.mode == "mirror"
+
+    @property
+    def new_address(self) -> str:
+        """The stream that has the lanes of the new contract: the same one, unless it is a mirror."""
+        if not self.is_mirror:
+            return self.address
+        assert self.plan.new.address is not None
+        return self.plan.new.address
+
+    @property
     def cutover(self) -> CutoverPlan:
         """What the steps depend on."""
         plan = self.plan
-        mirror = plan.mode == "mirror"
-        return CutoverPlan(plan.old.lanes, plan.new.lanes, mirror, tuple(plan.producers), plan.gated)
+        lanes = plan.old.lanes, plan.new.lanes
+        return CutoverPlan(*lanes, self.is_mirror, tuple(plan.producers), plan.gated, plan.dual)
+
+    def mirror(self, say: Callable[[str], None]) -> RouteMirror | None:
+        """Who copies; None where the stream is changed in place."""
+        if not self.is_mirror:
+            return None
+        contract, lanes = self.routers[1].contract, self.plan.new.lanes
+        return RouteMirror(contract, self.address, self.new_address, lanes, self._copy_state, self.options, say)
+
+    @property
+    def _copy_state(self) -> Path:
+        """In the journal, where that is a folder; otherwise beside the plan."""
+        if isinstance(self.journal, FolderJournal):
+            return self.journal.path / "copy"
+        return self.path.with_name(f"{self.path.name}{COPY_ENDING}").absolute()
 
     @contextmanager
     def migrator(self) -> Iterator[Migrator]:
@@ -92,6 +121,9 @@ class SavedMigration:
         if now.cleanup != then.cleanup_policy:
             what = "cleanup.policy is another one than when the plan was made; nothing was changed"
             raise TargetError.of(what, got=now.cleanup, allowed=then.cleanup_policy, hint=again)
+        if self.is_mirror and now.lanes != then.lanes:
+            what = "the old stream has another lane count than when the plan was made; nothing was changed"
+            raise TargetError.of(what, got=str(now.lanes), allowed=str(then.lanes), hint=again)
         if any(end < before for end, before in zip(now.ends, then.ends, strict=False)):
             raise TargetError.of("lanes end before where they did when the plan was made", got=self.address, hint=again)
 
@@ -112,35 +144,40 @@ def read_plan(path: Path, journal: str | None, options: StreamOptions | None) ->
 def _check_can_run(plan: MigratePlanDocument, path: Path) -> tuple[Router, Router]:
     if not plan.steps:
         raise UsageError.of("the plan has nothing to do", got=str(path))
-    if plan.mode == "mirror":
-        hint = "its steps are printed by keylane migrate plan: route, verify, and a switch by hand"
-        raise UnsupportedError.of("a mirror is not carried out by this version", got=plan.mode, hint=hint)
     if plan.observed is None:
         hint = "keylane migrate plan OLD.yaml NEW.yaml --from kafka://host:port/topic --out FILE"
         raise UsageError.of("the plan is from contracts alone, and names no stream to change", got=str(path), hint=hint)
+    if plan.mode == "mirror" and plan.new.address is None:
+        hint = "keylane migrate plan OLD.yaml NEW.yaml --from ADDRESS --to ADDRESS --out FILE"
+        raise UsageError.of("the plan is a mirror, and names no stream to copy into", got=str(path), hint=hint)
     if plan.epoch_to_raise is not None:
         got = f"epoch {plan.new.epoch} of {plan.new.file}"
         hint = "raise metadata.epoch there, then keylane migrate plan again"
         raise UsageError.of(
             "records of both contracts would have one epoch", got=got, allowed=str(plan.epoch_to_raise), hint=hint
         )
-    return _router(plan.old.file, plan.old.fingerprint, plan.old.lanes), _router(
-        plan.new.file, plan.new.fingerprint, plan.new.lanes
-    )
+    in_place = plan.mode == "in-place"
+    old, new = (_router(side.file, side.fingerprint, side.lanes, in_place=in_place) for side in (plan.old, plan.new))
+    return old, new
 
 
-def _router(file: str, fingerprint: str, lanes: int) -> Router:
+def _router(file: str, fingerprint: str, lanes: int, *, in_place: bool) -> Router:
     contract = load_contract(file)
     if contract.fingerprint != fingerprint:
         hint = "keylane migrate plan again, or the file as it was"
         raise UsageError.of(f"{file} has changed since the plan was made", got=contract.fingerprint[:12], hint=hint)
+    if in_place and not by_key_alone(contract):
+        what = "a stream is changed in place where lanes follow from the record's key alone"
+        allowed = "no window, tier, spread, sub-key, place or registry header"
+        raise UnsupportedError.of(what, got=file, allowed=allowed, hint="--mode mirror, into another stream")
+    return Router(contract, lanes=lanes if contract.spec.lanes == "live" else None)
+
+
+def by_key_alone(contract: Contract) -> bool:
+    """Whether a record's lane follows from the bytes of its key."""
     spec = contract.spec
     by_more = bool(spec.key.window) or any(rule.tier or rule.spread for rule in spec.hot_keys)
-    if by_more or (spec.table and spec.table.by) or spec.geo or spec.key.registry_header == "strip":
-        what = "a migration is carried out for lanes that follow from the record's key alone"
-        allowed = "no window, tier, spread, sub-key, place or registry header"
-        raise UnsupportedError.of(what, got=file, allowed=allowed)
-    return Router(contract, lanes=lanes if spec.lanes == "live" else None)
+    return not (by_more or (spec.table and spec.table.by) or spec.geo or spec.key.registry_header == "strip")
 
 
 def run_migrate(
@@ -156,8 +193,13 @@ def run_migrate(
 ) -> MigrateStatusDocument:
     """Carry a saved plan out, from wherever it is, until it is over or waits for somebody beyond the patience."""
     saved = read_plan(path, journal, options)
+    mirror = saved.mirror(say)
+    with saved.migrator() as migrator:
+        if mirror is not None and phase_of(_entries(saved)) in (None, "begun", "copying"):
+            saved.check_stream(migrator)
+            mirror.prepare()
     saved.journal.begin(saved.plan.as_json())
-    with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say) as driver:
+    with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say, mirror) as driver:
         checked: list[int] = []
 
         def check(entries: tuple[Entry, ...]) -> None:
@@ -198,7 +240,12 @@ def status_migrate(
 
 @contextmanager
 def _driver(
-    saved: SavedMigration, migrator: Migrator, lease: str | None, patience: float, say: Callable[[str], None]
+    saved: SavedMigration,
+    migrator: Migrator,
+    lease: str | None,
+    patience: float,
+    say: Callable[[str], None],
+    mirror: Mirror | None = None,
 ) -> Iterator[Driver]:
     """A driver under the lease of the migration."""
     at = lease or _lease_beside(saved)
@@ -206,7 +253,15 @@ def _driver(
     owner = f"{socket.gethostname()}.{os.getpid()}"
     with open_leases(at, "migrate", 1, TTL) as store, LeaseKeeper(store, Claim(owner, (0,), Terms(ttl=TTL))) as keeper:
         yield Driver(
-            saved.cutover, saved.plan.groups, saved.journal, migrator, keeper, waiting, clock=time.time, say=say
+            saved.cutover,
+            saved.plan.groups,
+            saved.journal,
+            migrator,
+            keeper,
+            waiting,
+            clock=time.time,
+            say=say,
+            mirror=mirror,
         )
 
 
@@ -217,8 +272,12 @@ def _lease_beside(saved: SavedMigration) -> str:
     return f"{saved.path}{LEASE_ENDING}"
 
 
+def _entries(saved: SavedMigration) -> tuple[Entry, ...]:
+    return saved.journal.entries() if saved.journal.plan() is not None else ()
+
+
 def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appended: int) -> MigrateStatusDocument:
-    entries = saved.journal.entries() if saved.journal.plan() is not None else ()
+    entries = _entries(saved)
     fences = next((one.fences for one in reversed(entries) if one.fences), ())
     groups = saved.plan.groups
     applied = migrator.applied(groups, fences) if groups and fences else None
@@ -237,6 +296,9 @@ def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appen
         pause_seconds=_rounded(pause_of(entries)),
         lanes=lanes,
         lag=lag,
+        copy_lag=_copy_lag(saved, migrator) if phase == "copying" else None,
+        new_stream=saved.new_address,
+        starts=list(entry.starts) if (entry := opened(entries)) is not None else [],
         seconds_left=_seconds_left(migrator, groups, fences, lag) if lag and phase not in OVER else None,
         late_writers=_late(saved, migrator, entries),
         entries=[
@@ -245,13 +307,34 @@ def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appen
     )
 
 
+def _copy_lag(saved: SavedMigration, migrator: Migrator) -> int | None:
+    """Offsets that are not copied yet; None where the old stream is files."""
+    mirror = saved.mirror(lambda _: None)
+    assert mirror is not None
+    try:
+        pairs = zip(migrator.ends(), mirror.copied_to(), strict=False)
+    except UnsupportedError:
+        return None
+    return sum(max(0, end - at) for end, at in pairs)
+
+
 def _late(saved: SavedMigration, migrator: Migrator, entries: Sequence[Entry]) -> list[MigrationWriter]:
     """Who wrote behind the fences without being of the new epoch."""
     entry = opened(entries)
     if entry is None:
         return []
-    behind = list(zip(entry.starts, migrator.ends(), strict=False))
-    return writers_of(late_writers(migrator.records(behind), saved.plan.new.epoch))
+    if not saved.is_mirror:
+        behind = list(zip(entry.starts, migrator.ends(), strict=False))
+        return writers_of(late_writers(migrator.records(behind), saved.plan.new.epoch))
+    if saved.plan.dual:
+        # Both streams are written to.
+        return []
+    # Nobody is to write to the old stream any more.
+    behind = list(zip(entry.fences, migrator.ends(), strict=False))
+    try:
+        return writers_of(late_writers(migrator.records(behind), saved.plan.new.epoch))
+    except UnsupportedError:
+        return []
 
 
 def writers_of(found: Sequence[LateWriter]) -> list[MigrationWriter]:

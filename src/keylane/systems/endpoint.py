@@ -99,7 +99,8 @@ class StreamOptions:
     the file of its schema, and `message` the name in it. `jars` and `packages` say where Spark's connector is.
 
     Of streams that are verified: whether `values` are read, to be compared. `read_range` is the part of a topic that is
-    read, for commands that can answer from a part; None for all of it.
+    read, for commands that can answer from a part; None for all of it. `ends` are the offsets up to which the lanes
+    of a stream are verified; None: up to where they end.
     """
 
     properties: tuple[tuple[str, str], ...] = ()
@@ -126,6 +127,7 @@ class StreamOptions:
     delimiter: str = ","
     values: bool = True
     read_range: ReadRange | None = None
+    ends: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +319,9 @@ class Endpoint:
     #: Whether a stream has lanes of its own before a record is in it; otherwise a route makes them as it writes.
     own_lanes: ClassVar[bool] = False
 
+    #: Whether there is a producer that follows a migration by itself.
+    migrating_producers: ClassVar[bool] = False
+
     #: Whether a session of Spark needs a connector of the system's own.
     connector: ClassVar[bool] = False
 
@@ -453,6 +458,24 @@ class Endpoint:
     def create_stream(self, name: str, lanes: int) -> None:
         """Make a stream beside this one; one that is there is left as it is."""
         self._lacks("be created")
+
+    def create_like(self, source: Endpoint, lanes: int) -> None:
+        """Make this stream for copies of another one, with what was set for that where both are of one system.
+
+        One that is there is left as it is. Where lanes are made by whoever writes, there is nothing to make.
+        """
+
+    def lane_ends(self) -> tuple[int, ...]:
+        """The end offset of each lane now; none where the system has no offsets, or the stream is not there."""
+        return ()
+
+    def copied_from(self, checkpoint: Path) -> tuple[int, ...]:
+        """How far a route that keeps this checkpoint has come in each lane of this stream."""
+        self._lacks("be asked how far a copy of it is")
+
+    def start_groups(self, groups: Sequence[str], starts: Sequence[int]) -> dict[str, bool]:
+        """Let groups without an offset in a lane begin there; False for those that are active, and keep their own."""
+        self._lacks("keep the offsets of groups")
 
     def query_registry(self, *, create: bool) -> AbstractContextManager[QueryRegistry]:
         """The stream as a registry of standing queries; `create` makes one where there is none."""

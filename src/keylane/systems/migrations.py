@@ -108,6 +108,25 @@ class Migrator(Protocol):
         """The records in these offsets of each lane: lane, offset, key; and writer, seq and epoch by their headers."""
 
 
+class Mirror(Protocol):
+    """The other half of a migration into another stream: who copies, and the stream that is copied into."""
+
+    def copy(self) -> bool:
+        """Copy all that the old stream has now, exactly once where the new one can; whether that has caught up."""
+
+    def copied_to(self) -> tuple[int, ...]:
+        """How far the copy is in each old lane."""
+
+    def lanes(self) -> int:
+        """The lanes of the new stream."""
+
+    def ends(self) -> tuple[int, ...]:
+        """The end offset of each new lane; none where its system has no offsets."""
+
+    def translate(self, groups: Sequence[str], starts: Sequence[int]) -> None:
+        """Let reader groups that have no offsets in the new stream begin behind the copies."""
+
+
 class LateWriters:
     """Counts, batch by batch, who wrote records that are not of this epoch; no record is kept."""
 
@@ -162,13 +181,16 @@ class Driver:
         *,
         clock: Callable[[], float],
         say: Callable[[str], None],
-        copy: Callable[[], None] | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
         self.plan, self.groups, self.journal, self.migrator = plan, groups, journal, migrator
-        self.keeper, self.waiting, self.clock, self.say, self.copy = keeper, waiting, clock, say, copy
+        self.keeper, self.waiting, self.clock, self.say, self.mirror = keeper, waiting, clock, say, mirror
         self._ends: tuple[int, ...] = ()
         self._since = 0.0
         self._appended = 0
+        #: How many entries there were when the last copy began, and whether it had caught up at its end.
+        self._copied: tuple[int, bool] = (-1, False)
+        self._translated = False
 
     def run(
         self, check: Callable[[tuple[Entry, ...]], None], *, all_stopped: bool, most: int | None = None
@@ -189,7 +211,7 @@ class Driver:
                 step = next_step(self.plan, entries, self._look(entries, all_stopped), lease.epoch, self.clock())
                 if isinstance(step, Finished) or (most is not None and self._appended >= most):
                     return MigrationOutcome(entries, None, self._appended)
-                if self._take(step):
+                if self._take(step, len(entries)):
                     begun = self.waiting.clock()
                     continue
                 waits = step if isinstance(step, Wait) else None
@@ -246,27 +268,50 @@ class Driver:
         watched = bool(self.groups) and bool(fences) and (phase == "open" or not self.plan.gated)
         applied = self.migrator.applied(self.groups, fences) if watched else None
         still = now - self._since >= SETTLE
-        return World(len(ends), ends, stopped=stopped, all_stopped=all_stopped, still=still, applied=applied)
+        world = World(len(ends), ends, stopped=stopped, all_stopped=all_stopped, still=still, applied=applied)
+        return world if self.mirror is None else self._look_at_mirror(self.mirror, world, entries)
 
-    def _take(self, step: Step) -> bool:
-        """Append, or call; False where nothing was done."""
+    def _look_at_mirror(self, mirror: Mirror, world: World, entries: tuple[Entry, ...]) -> World:
+        """The same with the new stream. A copy counts where it began behind the last entry: it has all up to there."""
+        at, caught_up = self._copied
+        copied = at == len(entries) and (caught_up or phase_of(entries) != "copying")
+        done = copied and phase_of(entries) != "copying"
+        return world._replace(
+            lanes=mirror.lanes(),
+            new_ends=mirror.ends() if done else (),
+            copied=copied,
+            copied_to=mirror.copied_to() if done and self.plan.dual else (),
+            translated=self._translated or not self.groups,
+        )
+
+    def _take(self, step: Step, entries: int) -> bool:
+        """Append, or call; False where nothing was done. `entries` is how many the step was decided by."""
         if isinstance(step, Append):
             self.journal.append(step.entry)
             self._appended += 1
             self.say(f"entry {step.entry.number}: {step.entry.phase}")
             return True
         if isinstance(step, CutoverCall):
-            if step.name == "grow":
-                self.migrator.grow(self.plan.new_lanes)
-            else:
-                assert self.copy is not None
-                self.copy()
+            self._call(step, entries)
             return True
         if isinstance(step, Refuse):
             hint = "somebody else has changed the stream: keylane migrate plan again, of the stream as it is now"
             what = f"{step.what}; nothing was changed"
             raise TargetError.of(what, got=step.got, allowed=step.allowed, hint=hint)
         return False
+
+    def _call(self, step: CutoverCall, entries: int) -> None:
+        if step.name == "grow":
+            self.migrator.grow(self.plan.new_lanes)
+            return
+        assert self.mirror is not None
+        if step.name == "copy":
+            self._copied = entries, self.mirror.copy()
+            return
+        opening = opened(self.journal.entries())
+        assert opening is not None
+        self.mirror.translate(self.groups, opening.starts)
+        self._translated = True
 
 
 def pause_of(entries: Sequence[Entry]) -> float | None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keylane.spark.scan import Scan
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.migration_journal import MigrationJournal
+    from keylane.systems.migrations import Migrator
     from keylane.systems.streams import Description, Stream
 
 
@@ -46,6 +47,19 @@ class FilesEndpoint(Endpoint):
         from keylane.systems.migration_journal import FolderJournal
 
         return FolderJournal(self.path)
+
+    @contextmanager
+    def migrator(self) -> Iterator[Migrator]:
+        """The files that there are; their lanes are not changed in place."""
+        from keylane.systems.files.migration import FilesMigrator
+
+        yield FilesMigrator(self.path, self.options)
+
+    def lane_ends(self) -> tuple[int, ...]:
+        """Of a folder that `route` made: how many records each lane has."""
+        from keylane.systems.files.migration import ends_of_lanes
+
+        return ends_of_lanes(self.path)
 
     def describe(self, fields: FieldSpec) -> Description:
         """The files as one data set, with the columns of their folders."""

@@ -146,21 +146,22 @@ class KafkaCluster:
                 now = answer.result(seconds + TURN_SECONDS)
                 found[topic] = _id_text(now.topic_id), len(now.partitions)
             except KafkaException as error:
-                if _name(error) not in MISSING:
+                if error_name(error) not in MISSING:
                     raise explained(error, self.access.brokers, self.listener) from None
             except TimeoutError:
                 raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
         return found
 
-    def create(self, topic: str, lanes: int, settings: dict[str, str] | None = None) -> None:
+    def create(self, topic: str, lanes: int, settings: dict[str, str] | None = None, replicas: int = -1) -> None:
         """Create a topic with these settings and otherwise the cluster's; an existing one is left as it is."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import NewTopic
 
         try:
-            self.admin.create_topics([NewTopic(topic, lanes, config=settings or {})])[topic].result(ANSWER_SECONDS)
+            new = NewTopic(topic, lanes, replicas, config=settings or {})
+            self.admin.create_topics([new])[topic].result(ANSWER_SECONDS)
         except KafkaException as error:
-            if _name(error) != "TOPIC_ALREADY_EXISTS":
+            if error_name(error) != "TOPIC_ALREADY_EXISTS":
                 raise explained(error, self.access.brokers, self.listener) from None
         except TimeoutError:
             raise BrokerError.of(f"no broker answers at {self.access.brokers}", hint=IS_IT_RUNNING) from None
@@ -288,6 +289,17 @@ class KafkaCluster:
                     raise explained(failed, self.access.brokers, self.listener) from None
                 time.sleep(0.2)
 
+    def commit_for(self, group: str, offsets: Sequence[Any]) -> Any:
+        """Commit offsets of a group that has no members, once; the error, or None where it was taken."""
+        from confluent_kafka import KafkaException
+
+        with self._reader(group) as reader:
+            try:
+                committed = reader.commit(offsets=list(offsets), asynchronous=False)
+            except KafkaException as error:
+                return error
+            return next((one.error for one in committed or () if one.error is not None), None)
+
     @contextmanager
     def _reader(self, group: str, **own: Any) -> Iterator[Any]:
         """A reader of a group's offsets, which joins no group and reads nothing."""
@@ -358,6 +370,25 @@ class KafkaCluster:
                 raise BrokerError.of(what, got=f"{topic}: {error}", hint="run the command again") from error
             return {}
 
+    def replicas(self, topic: str) -> int:
+        """How many replicas the first partition of a topic has."""
+        return len(self._ask(topic).topics[topic].partitions[0].replicas)
+
+    def own_settings(self, topic: str) -> dict[str, str]:
+        """What was set for a topic alone; an error where the cluster does not report it: a copy would lose it."""
+        from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+
+        asked = self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
+        own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        try:
+            settings = next(iter(asked.values())).result(ANSWER_SECONDS)
+        except Exception as error:
+            hint = "the right DescribeConfigs on the topic; or create the new topic yourself, and run again"
+            raise BrokerError.of(
+                "the settings of a topic cannot be read", got=f"{topic}: {error}", hint=hint
+            ) from error
+        return {name: one.value for name, one in settings.items() if one.value is not None and one.source == own}
+
     def offsets_kept_seconds(self) -> float | None:
         """How long the cluster keeps the offsets of an empty group; None when it does not report it."""
         from confluent_kafka.admin import ConfigResource, ResourceType
@@ -373,7 +404,7 @@ class KafkaCluster:
     def lanes_now(self, topic: str) -> int:
         """The same of one topic, without a retry: for one that need not exist."""
         metadata = self._ask(topic).topics[topic]
-        if metadata.error is not None and _name(metadata.error) != "UNKNOWN_TOPIC_OR_PART":
+        if metadata.error is not None and error_name(metadata.error) != "UNKNOWN_TOPIC_OR_PART":
             raise explained(metadata.error, self.access.brokers, self.listener)
         return len(metadata.partitions)
 
@@ -388,7 +419,7 @@ class KafkaCluster:
                 found = self.admin.list_topics(topic, timeout=TURN_SECONDS)
             except KafkaException as error:
                 self.admin.poll(0.1)
-                hopeless = any(_name(reported) in HOPELESS for reported in self.listener.errors)
+                hopeless = any(error_name(reported) in HOPELESS for reported in self.listener.errors)
                 if hopeless or time.monotonic() > until:
                     raise explained(error, self.access.brokers, self.listener) from None
             else:
@@ -423,21 +454,21 @@ def _id_text(uuid: Any) -> str:
 def explained(error: Any, who: str, listener: Listener | None = None) -> BrokerError:
     """An error of a client or broker, translated; a cause that a callback reported goes before a time-out."""
     reported = [*(listener.errors if listener else ()), error]
-    cause = next((candidate for candidate in reported if _name(candidate) in WORDS), error)
-    words, hint = WORDS.get(_name(cause), ("", ""))
+    cause = next((candidate for candidate in reported if error_name(candidate) in WORDS), error)
+    words, hint = WORDS.get(error_name(cause), ("", ""))
     if words:
         return BrokerError.of(words.format(who), got=_text(cause), hint=hint)
-    if _name(cause) in _UNREACHED:
+    if error_name(cause) in _UNREACHED:
         return BrokerError.of(f"no broker answers at {who}", got=_text(cause), hint=IS_IT_RUNNING)
     return BrokerError.of(f"{who} refused", got=_text(cause))
 
 
 def is_permanent(error: Any) -> bool:
     """Whether the same call would fail again."""
-    return _name(error) in PERMANENT
+    return error_name(error) in PERMANENT
 
 
-def _name(error: Any) -> str:
+def error_name(error: Any) -> str:
     """`UNKNOWN_TOPIC_OR_PART`, `_SSL`, …; empty when it is not an error of a client."""
     inner = error.args[0] if isinstance(error, Exception) and error.args else error
     name = getattr(inner, "name", None)
@@ -447,4 +478,4 @@ def _name(error: Any) -> str:
 def _text(error: Any) -> str:
     inner = error.args[0] if isinstance(error, Exception) and error.args else error
     text = getattr(inner, "str", None)
-    return f"{_name(error)}: {text()}" if callable(text) else str(error)
+    return f"{error_name(error)}: {text()}" if callable(text) else str(error)

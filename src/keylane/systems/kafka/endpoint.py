@@ -16,6 +16,7 @@ from keylane.systems.endpoint import Endpoint, Outlook
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -43,6 +44,7 @@ class KafkaEndpoint(Endpoint):
     messages: ClassVar[bool] = True
     own_lanes: ClassVar[bool] = True
     connector: ClassVar[bool] = True
+    migrating_producers: ClassVar[bool] = True
 
     @cached_property
     def access(self) -> KafkaAccess:
@@ -84,6 +86,38 @@ class KafkaEndpoint(Endpoint):
         """A topic with the cluster's default settings."""
         with self.connected() as cluster:
             cluster.create(name, lanes)
+
+    def create_like(self, source: Endpoint, lanes: int) -> None:
+        """With the settings and as many replicas as another topic; for copies of anything else with the cluster's."""
+        settings, replicas = dict[str, str](), -1
+        if isinstance(source, KafkaEndpoint):
+            with source.connected() as cluster:
+                settings, replicas = cluster.own_settings(source.address.name), cluster.replicas(source.address.name)
+        with self.connected() as cluster:
+            cluster.create(self.address.name, lanes, settings, replicas)
+
+    def lane_ends(self) -> tuple[int, ...]:
+        """The ends of the logs."""
+        with self.connected() as cluster:
+            lanes = cluster.lanes_now(self.address.name)
+            ranges = cluster.offset_ranges(self.address.name, lanes, committed=False) if lanes else []
+            return tuple(one.high for one in ranges)
+
+    def copied_from(self, checkpoint: Path) -> tuple[int, ...]:
+        """By the offsets of the last batch that Spark has committed; where the topic begins before the first."""
+        from keylane.systems.kafka.mirror import committed_offsets
+
+        with self.connected() as cluster:
+            lanes = cluster.lanes_now(self.address.name)
+            ranges = cluster.offset_ranges(self.address.name, lanes, committed=False) if lanes else []
+        return committed_offsets(checkpoint, self.address.name, [one.start for one in ranges])
+
+    def start_groups(self, groups: Sequence[str], starts: Sequence[int]) -> dict[str, bool]:
+        """By committing offsets for groups that have none in this topic."""
+        from keylane.systems.kafka.mirror import start_group
+
+        with self.connected() as cluster:
+            return {group: start_group(cluster, group, self.address.name, starts) for group in groups}
 
     @contextmanager
     def migrator(self) -> Iterator[Migrator]:

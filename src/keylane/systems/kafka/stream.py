@@ -54,7 +54,7 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
     """The topic that records were taken from."""
     access = kafka_access(address.authority, options.properties)
     with open_cluster(access) as cluster:
-        ranges = _offset_ranges(cluster, address.name, DataError)
+        ranges = _up_to(_offset_ranges(cluster, address.name, DataError), options.ends)
         compacted = cluster.is_compacted(address.name)
     names = {lane: f"{address.name}/{lane}" for lane in range(len(ranges))}
     begins = {names[lane]: NOTHING if compacted else one.start for lane, one in enumerate(ranges)}
@@ -86,6 +86,7 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
     streams = streams_of(address.name, contract)
     with open_cluster(access) as cluster:
         ranges = {topic: _offset_ranges(cluster, topic, TargetError) for topic in streams}
+        ranges[address.name] = _up_to(ranges[address.name], options.ends)
         dead = _dead(cluster, address, options)
     # After the ends were asked for: no batch can have been written before them and planned after this.
     if begun is not None:
@@ -126,6 +127,16 @@ def _offset_ranges(cluster: KafkaCluster, topic: str, error: type[DataError | Ta
     if level_of(cluster.access) == "read_committed":
         return cluster.settled_ranges(topic, lanes)
     return cluster.offset_ranges(topic, lanes, committed=False)
+
+
+def _up_to(ranges: list[OffsetRange], ends: Sequence[int] | None) -> list[OffsetRange]:
+    """The part of each lane that is below its end; lanes that have none there are read whole."""
+    if ends is None:
+        return ranges
+    clipped = [
+        replace(one, end=min(one.end, end), high=min(one.high, end)) for one, end in zip(ranges, ends, strict=False)
+    ]
+    return [*clipped, *ranges[len(clipped) :]]
 
 
 def _dead(cluster: KafkaCluster, address: Address, options: StreamOptions) -> tuple[str, list[OffsetRange]]:

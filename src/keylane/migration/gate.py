@@ -16,8 +16,20 @@ beyond 40 under the same condition.
     >>> gate.readable({0: 2, 1: 1, 2: 0}, {0: 5, 1: 5, 2: 5})
     {0: (2, 5), 1: (1, 5), 2: (0, 5)}
 
-By a mirror, lanes of the new stream are gated and those of the old stream are not: a reader applies the old stream up
-to the fences, and the new one from the starts on.
+By a mirror there are two streams, and `MirrorGate` says of each record whether it is applied, held back or skipped. Of
+the old stream everything is applied up to the fences; of the new one nothing before `open`, then the copies below the
+starts are skipped, and what is behind them waits for its parents. A producer that writes to both streams marks what it
+writes to the old one as kept. Before `open` nobody knows on which side of the fence such a record is, so it is held
+back; afterwards it is applied if it is below, and skipped if not: then it comes by the new stream.
+
+    >>> doubling = MirrorGate(None)
+    >>> doubling.old_allows(0, 1, kept=False), doubling.old_allows(0, 2, kept=True), doubling.new_allows(0, 7, (1, 1))
+    ('apply', 'hold', 'hold')
+    >>> mirror = MirrorGate(LaneGate(fences=(3, 1), starts=(4,), parents=((0, 1),)))
+    >>> mirror.old_allows(0, 2, kept=True), mirror.old_allows(0, 3, kept=True), mirror.old_allows(0, 3, kept=False)
+    ('apply', 'skip', 'hold')
+    >>> mirror.new_allows(0, 3, (0, 0)), mirror.new_allows(0, 4, (3, 0)), mirror.new_allows(0, 4, (3, 1))
+    ('skip', 'hold', 'apply')
 
 When not to use it: for readers that keep no state by key. As a protocol for any client: docs/migrate-protocol.md. Which
 lanes are parents: `drain`. For confluent-kafka: `keylane.systems.kafka.migration_clients`.
@@ -26,14 +38,19 @@ lanes are parents: `drain`. For confluent-kafka: `keylane.systems.kafka.migratio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from keylane.migration.cutover import opened, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from keylane.migration.cutover import Entry
 
-__all__ = ["LaneGate"]
+__all__ = ["LaneGate", "Leave", "MirrorGate"]
+
+#: Of a record: apply it now; look again later, and let nothing of its lane past it; or pass it, and commit that.
+Leave: TypeAlias = Literal["apply", "hold", "skip"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +91,43 @@ class LaneGate:
             limit = end if not self.waits_for(lane, applied) else min(end, self.starts[lane])
             found[lane] = (start, max(start, limit))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorGate:
+    """The gate of a mirror's two streams: `lanes` are those of the entry `open`, None as long as there is none.
+
+    The journal is looked at behind the fetch of a record that is kept, or of the new stream; of all others there is no
+    need to.
+    """
+
+    lanes: LaneGate | None
+    rolled_back: bool = False
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], parents: Sequence[Sequence[int]]) -> MirrorGate:
+        """The gate by a journal as it is now."""
+        entry = opened(entries)
+        return cls(
+            None if entry is None else LaneGate.of(entry, parents), rolled_back=phase_of(entries) == "rolled-back"
+        )
+
+    def old_allows(self, lane: int, offset: int, *, kept: bool) -> Leave:
+        """What is done with a record of the old stream; `kept` is whether its producer keeps it for the new one too.
+
+        A record behind the fence that nobody keeps is of a producer that did not stop. It is nowhere else, and where it
+        belongs in its key's order nobody knows: it is neither applied nor passed.
+        """
+        if self.lanes is None:
+            return "hold" if kept and not self.rolled_back else "apply"
+        if offset < self.lanes.fences[lane]:
+            return "apply"
+        return "skip" if kept else "hold"
+
+    def new_allows(self, lane: int, offset: int, applied: Mapping[int, int] | Sequence[int]) -> Leave:
+        """What is done with a record of the new stream; `applied` is what is committed of the old lanes."""
+        if self.lanes is None:
+            return "hold"
+        if not self.lanes.is_new(lane, offset):
+            return "skip"
+        return "hold" if self.lanes.waits_for(lane, applied) else "apply"

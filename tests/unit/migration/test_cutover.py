@@ -25,7 +25,7 @@ from keylane.migration.cutover import (
     opened,
 )
 from keylane.migration.exhaustive_cutover import SmallCutover
-from keylane.migration.gate import LaneGate
+from keylane.migration.gate import LaneGate, MirrorGate
 
 if TYPE_CHECKING:
     from keylane.groups.exhaustive import Exploration
@@ -149,6 +149,19 @@ def test_the_gate_of_a_lane_opens_with_its_last_parent() -> None:
     assert gate.allows(1, 36, {0: 0, 1: 36})
     assert not gate.allows(1, 37, {0: 0, 1: 36})
     assert gate.readable({0: 40}, dict.fromkeys(range(4), 50)) == {0: (40, 50), 1: (0, 37), 2: (0, 50), 3: (0, 0)}
+
+
+def test_a_reader_of_a_mirror_applies_each_record_by_one_stream() -> None:
+    begun = [Entry(0, 1, "begun"), Entry(1, 1, "copying"), Entry(2, 1, "doubling")]
+    before, back = MirrorGate.of(begun, [(0,)]), MirrorGate.of([*begun, Entry(3, 1, "rolled-back")], [(0,)])
+    assert (before.old_allows(0, 5, kept=False), before.old_allows(0, 6, kept=True)) == ("apply", "hold")
+    assert back.old_allows(0, 6, kept=True) == "apply", "the old stream is the only one again"
+    assert before.new_allows(0, 9, {0: 6}) == back.new_allows(0, 9, {0: 6}) == "hold"
+    after = MirrorGate.of([*begun, Entry(3, 1, "open", (6,), (7,))], [(0,)])
+    assert [after.old_allows(0, offset, kept=True) for offset in (5, 6)] == ["apply", "skip"]
+    assert after.old_allows(0, 6, kept=False) == "hold", "of a producer that did not stop"
+    assert [after.new_allows(0, offset, {0: 6}) for offset in (6, 7)] == ["skip", "apply"]
+    assert after.new_allows(0, 7, {0: 5}) == "hold"
 
 
 def check(found: Exploration, states: int) -> None:

@@ -29,6 +29,7 @@ def migrate_plan(
     producers: Sequence[str] = (),
     groups: Sequence[str] = (),
     gated: bool = True,
+    dual: bool = False,
     options: StreamOptions | None = None,
 ) -> MigratePlanDocument:
     """How a stream gets from the contract in the file `old` to that in the file `new`: nothing is changed.
@@ -36,7 +37,7 @@ def migrate_plan(
     `source` and `target` are addresses of streams, which are asked for their lanes; `old_lanes` and `new_lanes` are
     the counts of contracts with live lanes, where no stream is given. Without `steps` there is nothing to do.
     `producers` stop by themselves, the committed offsets of `groups` show the drain, and without `gated` readers drain
-    before producers go on. `json.dumps(document.as_json())` is what `--out` saves.
+    before producers go on. With `dual` the producers of a mirror write to both streams instead of stopping. `json.dumps(document.as_json())` is what `--out` saves.
     """
     from keylane.pipelines.migrate import plan_migrate
 
@@ -51,6 +52,7 @@ def migrate_plan(
         producers=producers,
         groups=groups,
         gated=gated,
+        dual=dual,
         options=options,
     )
 

@@ -57,6 +57,11 @@ def migrate() -> None:
 @click.option(
     "--no-gate", is_flag=True, help="Readers do not honour the gate: they drain before producers go on; needs --group."
 )
+@click.option(
+    "--dual-write",
+    is_flag=True,
+    help="By a mirror: producers write to both topics instead of stopping; needs --producer.",
+)
 @click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the plan, for `migrate run`.")
 @click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
@@ -73,6 +78,7 @@ def plan(
     producers: tuple[str, ...],
     groups: tuple[str, ...],
     no_gate: bool,
+    dual_write: bool,
     saved: str | None,
     report: str | None,
     force: bool,
@@ -108,6 +114,7 @@ def plan(
         producers=producers,
         groups=groups,
         gated=not no_gate,
+        dual=dual_write,
         options=StreamOptions(properties_from(options)),
     )
     if saved:
@@ -134,7 +141,8 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
     if report:
         breaks.append(f"page: {report}")
     if saved:
-        can_run = document.steps and document.mode == "in-place" and document.observed is not None
+        can_run = document.steps and document.observed is not None
+        can_run = can_run and (document.mode == "in-place" or document.new.address is not None)
         breaks += [f"plan: {saved}", *([f"carry it out: keylane migrate run {saved}"] if can_run else [])]
     return Result(document, sections, breaks, PENDING if document.steps else 0, _answer(document))
 

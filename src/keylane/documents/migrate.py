@@ -182,7 +182,17 @@ class MigrateStatusDocument(Document):
 class CertificateCount(Document):
     """A rule, how many records were looked at, and how many break it."""
 
-    rule: Literal["reordered", "split_keys", "misrouted", "duplicated", "stale_epochs", "wrong_epoch", "undrained"]
+    rule: Literal[
+        "reordered",
+        "split_keys",
+        "misrouted",
+        "duplicated",
+        "stale_epochs",
+        "wrong_epoch",
+        "undrained",
+        "copied",
+        "written_twice",
+    ]
     meaning: Text
     checked: Count
     broken: Count
@@ -192,7 +202,7 @@ class CertificateLane(Document):
     """A lane of the new contract: what was read of it, and how much of that is old and new."""
 
     lane: LaneId
-    fence: Count | None = Field(description="Null for a lane that was added.")
+    fence: Count | None = Field(description="Null for a lane that was added, and for those of a mirror.")
     start: Count = Field(description="The first offset of the new contract.")
     first: Count = Field(description="The first offset that was read.")
     end: Count
@@ -212,6 +222,8 @@ class MigrateCertificateDocument(Document):
     journal: PathText
     stream: Text
     stream_id: str
+    new_stream: Text = Field(description="The stream of the new contract: another one by a mirror.")
+    fences: list[Count] = Field(description="The end of each old lane; of files, how many there were.")
     old: MigrationSide
     new: MigrationSide
     records: Count

@@ -3,6 +3,10 @@
     rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; generation 0 is what lies
                                  below the start of a lane, 1 what lies behind it, each by its own contract
     here                         a record whose epoch is not that of its side of the fence, and lanes not drained
+    `verify`                     by a mirror: every record of the old stream below its fence is in the new one, once,
+                                 unchanged, in its lane and in its order, below where the new contract begins
+
+By a mirror, generation 0 is the old stream up to its fences, and 1 the new one from its starts on.
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
 lane go on when its parents are committed up to their fences, and that is what the committed offsets of the named groups
@@ -12,7 +16,8 @@ show. Carrying it out: `migrate_run`.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +25,16 @@ import pyarrow.compute as pc
 
 from keylane.batch_router import decide
 from keylane.documents.migrate import CertificateCount, CertificateLane, MigrateCertificateDocument
-from keylane.errors import UsageError
+from keylane.errors import UnsupportedError, UsageError
 from keylane.history.check import check
 from keylane.history.rows import rows
 from keylane.history.verdict import Settings
 from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
-from keylane.pipelines.migrate_run import read_plan, writers_of
+from keylane.pipelines.migrate_run import by_key_alone, read_plan, writers_of
+from keylane.pipelines.verify import verify
+from keylane.systems.endpoint import open_endpoint
 from keylane.systems.migrations import LateWriters
 
 if TYPE_CHECKING:
@@ -37,8 +44,10 @@ if TYPE_CHECKING:
     from keylane.history.verdict import Verdict
     from keylane.migration.cutover import Entry
     from keylane.pipelines.migrate_run import SavedMigration
+    from keylane.pipelines.verify import Verified
     from keylane.router import Router
     from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.migrations import Migrator
 
 #: Examples of a rule, where the checker of histories does not choose them.
 EXAMPLES: Final = 5
@@ -50,6 +59,8 @@ MEANINGS: Final = {
     "stale_epochs": "along a lane epochs never decrease",
     "wrong_epoch": "records below a fence are of the old epoch, and those behind it of the new one",
     "undrained": "old lanes that a named group has not committed up to their fences",
+    "copied": "each record of the old stream below its fence is in the new one once, unchanged, in its lane and order",
+    "written_twice": "each record that a producer wrote to both streams is in the new one behind the copies",
 }
 
 
@@ -69,23 +80,110 @@ def verify_migrate(
     if entry is None:
         hint = "keylane migrate run carries it out; a stream without a migration: keylane verify, keylane check"
         raise UsageError.of("the migration has no fences yet", got=phase_of(entries) or "not begun", hint=hint)
+    if saved.is_mirror:
+        return _of_mirror(saved, entry, around, keep, watch)
     with saved.migrator() as migrator:
         saved.check_stream(migrator)
         now = migrator.observe()
-        ranges = _ranges(entry, now.starts, now.ends, around)
+        ranges = _ranges(entry.starts, now.starts, now.ends, around)
         seen = _SeenRecords(saved, entry)
         verdict = check(seen.judged(watch(migrator.records(ranges))), Settings(keep=keep))
         applied = migrator.applied(saved.plan.groups, entry.fences) if saved.plan.groups else None
     return _certificate(saved, entry, seen, verdict, ranges, applied, around)
 
 
-def _ranges(entry: Entry, starts: Sequence[int], ends: Sequence[int], around: int | None) -> list[tuple[int, int]]:
-    """The offsets of each lane that are read: all, or those next to where the new contract begins."""
+def _of_mirror(
+    saved: SavedMigration,
+    entry: Entry,
+    around: int | None,
+    keep: int,
+    watch: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+) -> MigrateCertificateDocument:
+    """The copy by `verify`; and the old stream up to its fences with the new one from its starts on, as one history."""
+    plan, unproven = saved.plan, list[str]()
+    seen, target = _SeenRecords(saved, entry), open_endpoint(saved.new_address, saved.options)
+    with saved.migrator() as old, target.migrator() as new:
+        saved.check_stream(old)
+        then = old.observe()
+        below = _ranges(entry.fences, then.starts, entry.fences, around)
+        behind = list(zip(entry.starts, target.lane_ends(), strict=True))
+        if around is not None:
+            behind = [(start, min(end, start + around)) for start, end in behind]
+        parts = (_named(saved.address, old, below, unproven), _named(saved.new_address, new, behind, unproven))
+        sides = (seen.of_side(side, watch(part)) for side, part in enumerate(parts))
+        verdict = check(chain.from_iterable(sides), Settings(keep=keep))
+        applied = old.applied(plan.groups, entry.fences) if plan.groups else None
+        missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
+    copy = verify(
+        saved.address,
+        saved.new_address,
+        saved.routers[1].contract,
+        keep=keep,
+        lanes=plan.new.lanes,
+        topics=saved.options,
+        ends=(entry.fences, entry.starts),
+    )
+    return _certificate(saved, entry, seen, verdict, behind, applied, around, _Copy(copy, missing, tuple(unproven)))
+
+
+def _named(
+    address: str, migrator: Migrator, ranges: Sequence[tuple[int, int]], unproven: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """The records of a stream, with their writers; none where its records do not name them."""
+    try:
+        return migrator.records(ranges)
+    except UnsupportedError:
+        unproven.append(
+            f"records of {address} do not name their writers: their order is proven as far as it was copied"
+        )
+        return iter(())
+
+
+def _not_in_both(old: Migrator, new: Migrator, entry: Entry, ends: Sequence[int]) -> tuple[int, list[str]]:
+    """How many records producers wrote to the old stream behind the fences, and those that the new one has not.
+
+    What is behind the fences is small: it is what was written while readers switched.
+    """
+    behind = list(zip(entry.fences, ends, strict=True))
+    written = dict[tuple[str, int], str]()
+    for batch in old.records(behind):
+        for row in batch.select(["writer", "seq", "lane", "offset"]).to_pylist():
+            if row["writer"] is not None:
+                written[row["writer"], row["seq"]] = f"lane {row['lane']}, offset {row['offset']} of the old stream"
+    total = len(written)
+    for batch in new.records(list(zip(entry.starts, new.ends(), strict=False))):
+        for writer, seq in zip(batch.column("writer").to_pylist(), batch.column("seq").to_pylist(), strict=True):
+            written.pop((writer, seq), None)
+    return total, list(written.values())
+
+
+class _Copy(NamedTuple):
+    """What was found of a mirror beside the history: the copy, records not in both streams, what was not checked."""
+
+    verified: Verified
+    #: How many were written behind the fences, and which of them are in the old stream alone.
+    doubled: tuple[int, list[str]] | None
+    unproven: tuple[str, ...]
+
+    @property
+    def examples(self) -> Iterator[str]:
+        """The first violations."""
+        for one in self.verified.verdict.violations[:EXAMPLES]:
+            yield f"copied: {one.rule}: lane {one.lane}, offset {one.offset}: {one.detail}"
+        yield from (f"copied: {text}" for text in self.verified.miscounted)
+        for text in (self.doubled[1] if self.doubled else [])[:EXAMPLES]:
+            yield f"written_twice: {text} is not in the new stream"
+
+
+def _ranges(
+    borders: Sequence[int], starts: Sequence[int], ends: Sequence[int], around: int | None
+) -> list[tuple[int, int]]:
+    """The offsets of each lane that are read: all, or those next to its border."""
     if around is None:
         return list(zip(starts, ends, strict=True))
     return [
-        (max(first, start - around), min(end, start + around))
-        for first, end, start in zip(starts, ends, entry.starts, strict=True)
+        (max(first, border - around), min(end, border + around))
+        for first, end, border in zip(starts, ends, borders, strict=True)
     ]
 
 
@@ -94,12 +192,16 @@ class _SeenRecords:
 
     def __init__(self, saved: SavedMigration, entry: Entry) -> None:
         self._routers, self._stream = saved.routers, saved.routers[1].stream
+        self._by_key = tuple(by_key_alone(one.contract) for one in saved.routers)
         self._epochs = saved.plan.old.epoch, saved.plan.new.epoch
         self._starts = entry.starts
+        self.is_mirror = saved.is_mirror
         #: By column: in which batches records come is not part of what they are.
         self._digests: dict[str, Any] = {}
-        self.records = self.unsourced = self.unmarked = self.wrong_epoch = 0
+        self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = 0
         self.sides: dict[int, list[int]] = {}
+        #: Records of the old stream of a mirror.
+        self.below = 0
         self.late = LateWriters(saved.plan.new.epoch)
         self.examples: list[str] = []
 
@@ -118,6 +220,17 @@ class _SeenRecords:
                 if len(part):
                     self.sides.setdefault(lane, [0, 0])[side] += len(part)
                     yield self._rows(part, side, lane)
+
+    def of_side(self, side: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of a history of records that are all on one side: of one stream of a mirror."""
+        for batch in batches:
+            self._note(batch)
+            lane = batch.column("lane")[0].as_py()
+            if side:
+                self.sides.setdefault(lane, [0, 0])[1] += len(batch)
+            else:
+                self.below += len(batch)
+            yield self._rows(batch, side, lane)
 
     def _note(self, batch: pa.RecordBatch) -> None:
         self.records += len(batch)
@@ -139,11 +252,14 @@ class _SeenRecords:
                 )
         if side:
             self.late.add(part)
+        if not self._by_key[side]:
+            self.unplaced += len(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
+        lanes = _lanes(self._routers[side], part.column("key")) if self._by_key[side] else None
         return rows(
             "read",
             # A record without a source is known by its place: it is there once, and in the order of its lane.
-            writer=pc.if_else(named, part.column("writer"), f"//{lane}"),
+            writer=pc.if_else(named, part.column("writer"), f"//{side}/{lane}"),
             seq=pc.if_else(named, part.column("seq"), part.column("offset")),
             key=part.column("key"),
             generation=side,
@@ -152,7 +268,7 @@ class _SeenRecords:
             offset=part.column("offset"),
             epoch=part.column("epoch"),
             expected_stream=self._stream,
-            expected_lane=_lanes(self._routers[side], part.column("key")),
+            expected_lane=lanes,
         )
 
 
@@ -179,6 +295,7 @@ def _certificate(
     ranges: Sequence[tuple[int, int]],
     applied: Sequence[int] | None,
     around: int | None,
+    copy: _Copy | None = None,
 ) -> MigrateCertificateDocument:
     plan = saved.plan
     assert plan.observed is not None
@@ -190,6 +307,12 @@ def _certificate(
     broken["wrong_epoch"] = seen.records - seen.unmarked, seen.wrong_epoch
     broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
     unproven = _unproven(seen, applied, around)
+    if copy is not None:
+        found = copy.verified
+        broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted)
+        unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
+        if copy.doubled is not None:
+            broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])
     violations = sum(number for _, number in broken.values())
     return MigrateCertificateDocument(
         ok=not violations and not unproven,
@@ -198,6 +321,8 @@ def _certificate(
         journal=saved.journal_at,
         stream=saved.address,
         stream_id=plan.observed.id,
+        new_stream=saved.new_address,
+        fences=list(entry.fences),
         old=plan.old,
         new=plan.new,
         records=seen.records,
@@ -216,6 +341,7 @@ def _certificate(
                 for lane in behind[:EXAMPLES]
                 if applied
             ),
+            *(copy.examples if copy is not None else ()),
         ],
         unproven=unproven,
     )
@@ -227,7 +353,7 @@ def _rule(rule: Any, checked: int, broken: int) -> CertificateCount:
 
 def _lane(lane: int, entry: Entry, span: tuple[int, int], seen: _SeenRecords) -> CertificateLane:
     old, new = seen.sides.get(lane, (0, 0))
-    fence = entry.fences[lane] if lane < len(entry.fences) else None
+    fence = entry.fences[lane] if lane < len(entry.fences) and not seen.is_mirror else None
     start, (first, end) = entry.starts[lane], span
     return CertificateLane(lane=lane, fence=fence, start=start, first=first, end=end, old_records=old, new_records=new)
 
@@ -241,6 +367,10 @@ def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | N
         found.append(f"{count(seen.unsourced)} records carry no keylane.source: their order is that of their lanes")
     if seen.unmarked:
         found.append(f"{count(seen.unmarked)} records carry no keylane.epoch: their side of the fence is by offset")
+    if seen.unplaced:
+        found.append(
+            f"the lanes of {count(seen.unplaced)} records follow from more than their key: keylane check has them"
+        )
     if applied is None:
         found.append("no reader group is named in the plan: whether the old lanes were drained is not known")
     return found

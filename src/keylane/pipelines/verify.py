@@ -138,17 +138,20 @@ def verify(
     lanes: int | None = None,
     topics: StreamOptions | None = None,
     values: bool = True,
+    ends: tuple[Sequence[int], Sequence[int]] | None = None,
 ) -> Verified:
     """Compare a target with its source.
 
     `watch` is passed every batch on its way, for progress. `lanes` is the lane count that a `live` contract
     was routed with; otherwise the target's own. `topics` are options of both streams. Without `values` contents are not
-    compared, and so nothing is certified.
+    compared, and so nothing is certified. `ends` are the offsets up to which the lanes of both streams are compared,
+    where these have offsets.
     """
     began, spent = time.process_time(), SPENT.seconds
     options = replace(topics or StreamOptions(), values=values)
-    origin = open_endpoint(source, options)
-    target_stream = open_endpoint(target, options).as_target(origin, contract)
+    upto = (None, None) if ends is None else (tuple(ends[0]), tuple(ends[1]))
+    origin = open_endpoint(source, replace(options, ends=upto[0]))
+    target_stream = open_endpoint(target, replace(options, ends=upto[1])).as_target(origin, contract)
     source_stream = origin.as_source(target_stream, contract)
     if contract is not None and target_stream.fingerprint not in {None, contract.fingerprint}:
         raise _another(contract, f"{target_stream.contract} {target_stream.fingerprint}")

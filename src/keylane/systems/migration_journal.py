@@ -20,8 +20,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from keylane.errors import FencedError, TargetError, UsageError
-from keylane.migration.cutover import PHASES, Entry, accepts, opened
-from keylane.migration.gate import LaneGate
+from keylane.migration.cutover import PHASES, Entry, accepts, opened, phase_of
+from keylane.migration.gate import LaneGate, MirrorGate
 from keylane.systems.atomic import make_folder, replace_text, write_json
 from keylane.systems.journal import OWN, decoded, document_file, numbers, read_document, with_checksum
 
@@ -191,6 +191,16 @@ class MigrationView:
         self.entries: tuple[Entry, ...] = ()
         self.plan: dict[str, Any] = {}
         self.gate: LaneGate | None = None
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether records are copied into another stream."""
+        return bool(self.plan) and self.plan["mode"] == "mirror"
+
+    @property
+    def mirror_gate(self) -> MirrorGate:
+        """What may be applied of both streams of a mirror."""
+        return MirrorGate(self.gate, rolled_back=phase_of(self.entries) == "rolled-back")
 
     def look(self) -> tuple[Entry, ...]:
         """The entries as they are now; none before the migration was begun."""

@@ -12,25 +12,27 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from keylane.errors import BrokerError, DeliveryError, KeylaneError, UsageError
-from keylane.migration.cutover import HELD, hold_of, may_send, phase_of
+from keylane.migration.cutover import HELD, hold_of, is_dual, may_send, phase_of
 from keylane.systems.endpoint import parse_address
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.migration import TopicMigrator
 from keylane.systems.kafka.producers import KeyedProducer
-from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
+from keylane.systems.messages.headers import CONTRACT, EPOCH, KEPT, SOURCE
 from keylane.systems.migration_journal import MigrationView, check_producer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from keylane.migration.gate import LaneGate
+    from keylane.migration.cutover import Entry
+    from keylane.migration.gate import LaneGate, Leave
     from keylane.records import Placement
     from keylane.router import Router
     from keylane.systems.migration_journal import MigrationJournal
@@ -43,8 +45,21 @@ LOOK_SECONDS: Final = 0.1
 HELD_SECONDS: Final = 600.0
 #: How long a group's coordinator is asked for what is committed.
 ASK_SECONDS: Final = 5.0
+#: Records that are kept for a new topic, at most: then `send` waits for the copy to end.
+KEPT_MOST: Final = 200_000
 #: A parent that stands still for so long below its fence is read: there may be no record left.
 STILL_SECONDS: Final = 1.0
+
+
+@dataclass(slots=True)
+class KeptRecord:
+    """A record that is in the old topic, or on its way there, and may have to be written to the new one as well."""
+
+    record: Mapping[str, Any]
+    value: bytes | None
+    options: dict[str, Any]
+    #: Lane and offset in the old topic; None until they are known.
+    place: tuple[int, int] | None = None
 
 
 class MigratingProducer:
@@ -54,6 +69,11 @@ class MigratingProducer:
     and `send` blocks until the migration is open or rolled back; `pause` is how long the last stop took. Each record
     carries three headers: `keylane.source`, which is `NAME.LIFE/NUMBER`, and contract and epoch. Records of one
     producer are numbered from 0, and a new process is another life, so that the order of what it wrote can be checked.
+
+    By a mirror the new contract names another topic, and `new_bootstrap` where that is, if it is on another cluster. By
+    one whose producers write to both topics nothing blocks: from the fence on every record goes to both, under one
+    number, until the migration is done. While the last copy runs, what is written to the old topic is kept, and what is
+    behind the fence then follows in the new one; so `close` waits for that.
 
     A record whose delivery failed is raised by the next `send` or `flush`, and the stop is acknowledged after that:
     whoever wrote it has to know first.
@@ -67,6 +87,7 @@ class MigratingProducer:
         old: Router,
         new: Router,
         bootstrap: str,
+        new_bootstrap: str | None = None,
         held_seconds: float = HELD_SECONDS,
         look_seconds: float = LOOK_SECONDS,
         **given: Any,
@@ -75,12 +96,16 @@ class MigratingProducer:
         #: What its records are called in `keylane.source`, before their number.
         self.source = f"{name}.{time.time_ns() // 1_000_000:x}"
         self._old, self._new, self._bootstrap, self._given = old, new, bootstrap, given
+        self._new_bootstrap = new_bootstrap or bootstrap
         self._held_seconds, self._look_seconds = held_seconds, look_seconds
         self._view = MigrationView(journal)
         self._turn = Condition()
         self._failure: KeylaneError | None = None
         self._producer: KeyedProducer | None = None
         self._is_new = False
+        #: Where records go as well while both topics are written to, and those that wait to be known to go there.
+        self._second: KeyedProducer | None = None
+        self._kept: list[KeptRecord] | None = None
         self._acknowledged: int | None = None
         self._stopped_at = 0.0
         self._closed = False
@@ -98,43 +123,84 @@ class MigratingProducer:
 
     def send(self, record: Mapping[str, Any], value: bytes | None, **options: Any) -> Placement:
         """Send one record by the contract that holds; waits while nobody may write."""
-        until = time.monotonic() + self._held_seconds
         with self._turn:
-            while self._producer is None:
-                self._raise_failure()
-                if self._closed:
-                    raise UsageError.of("this producer is closed")
-                if time.monotonic() > until:
-                    phase = phase_of(self._view.entries)
-                    hint = "keylane migrate run goes on, keylane migrate rollback lets producers go on as before"
-                    raise BrokerError.of("the migration holds all producers", got=phase, hint=hint)
-                self._turn.wait(self._look_seconds)
+            self._wait_while(lambda: self._producer is None or len(self._kept or ()) >= KEPT_MOST)
             self._raise_failure()
-            contract = self.router.contract
-            headers = [
-                *(options.pop("headers", None) or []),
-                (SOURCE, f"{self.source}/{self.sent}".encode()),
-                (CONTRACT, contract.fingerprint.encode()),
-                (EPOCH, str(contract.metadata.epoch).encode()),
-            ]
-            placed = self._producer.send(record, value, headers=headers, **options)
+            assert self._producer is not None
+            given, number = options.pop("headers", None) or [], self.sent
+            if self._kept is None and self._second is None:
+                placed = self._producer.send(record, value, headers=self._headers(given, number), **options)
+            else:
+                placed = self._send_to_both(record, value, given, number, options)
             self.sent += 1
             return placed
 
+    def _wait_while(self, held: Callable[[], bool]) -> None:
+        until = time.monotonic() + self._held_seconds
+        while held():
+            self._raise_failure()
+            if self._closed:
+                raise UsageError.of("this producer is closed")
+            if time.monotonic() > until:
+                phase = phase_of(self._view.entries)
+                hint = "keylane migrate run goes on, keylane migrate rollback lets producers go on as before"
+                raise BrokerError.of("the migration holds all producers", got=phase, hint=hint)
+            self._turn.wait(self._look_seconds)
+
+    def _headers(self, given: Sequence[Any], number: int, *, new: bool | None = None, kept: bool = False) -> list[Any]:
+        contract = (self.router if new is None else self._new if new else self._old).contract
+        return [
+            *given,
+            *([(KEPT, b"1")] if kept else ()),
+            (SOURCE, f"{self.source}/{number}".encode()),
+            (CONTRACT, contract.fingerprint.encode()),
+            (EPOCH, str(contract.metadata.epoch).encode()),
+        ]
+
+    def _send_to_both(
+        self, record: Mapping[str, Any], value: bytes | None, given: Sequence[Any], number: int, options: dict[str, Any]
+    ) -> Placement:
+        """To the old topic, marked; and to the new one, or kept until it is known whether the copy has it."""
+        assert self._producer is not None
+        again = {name: one for name, one in options.items() if name not in ("on_delivery", "callback")}
+        kept = KeptRecord(record, value, {**again, "headers": self._headers(given, number, new=True)})
+        asked = options.pop("on_delivery", None) or options.pop("callback", None) or self._given.get("on_delivery")
+
+        def delivered(error: Any, message: Any) -> None:
+            if error is None:
+                kept.place = message.partition(), message.offset()
+            if asked is not None:
+                asked(error, message)
+
+        headers = self._headers(given, number, new=False, kept=True)
+        placed = self._producer.send(record, value, headers=headers, on_delivery=delivered, **options)
+        if self._second is not None:
+            self._second.send(kept.record, kept.value, **kept.options)
+        else:
+            assert self._kept is not None
+            self._kept.append(kept)
+        return placed
+
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until every record is delivered."""
+        """Wait until every record is delivered; what is kept for a new topic is not on its way yet."""
         with self._turn:
             self._raise_failure()
-            if self._producer is not None:
-                self._producer.flush(timeout)
+            for producer in (self._producer, self._second):
+                if producer is not None:
+                    producer.flush(timeout)
 
     def close(self, timeout: float | None = None) -> None:
         """Wait for every record, and follow the migration no more."""
         with self._turn:
-            producer, self._producer, self._closed = self._producer, None, True
+            if not self._closed:
+                # Whoever keeps records is the only one who has them for the new topic.
+                self._wait_while(lambda: bool(self._kept))
+            producers = [one for one in (self._producer, self._second) if one is not None]
+            self._producer = self._second = None
+            self._closed = True
             self._turn.notify_all()
         self._watcher.join()
-        if producer is not None:
+        for producer in producers:
             producer.close(timeout)
         self._raise_failure()
 
@@ -169,19 +235,48 @@ class MigratingProducer:
     def _follow(self) -> None:
         """Look at the journal, and do what it says."""
         entries = self._view.look()
-        if phase_of(entries) in HELD:
+        phase = phase_of(entries)
+        if phase in HELD:
             self._stop(hold_of(entries))
             return
+        if is_dual(entries) and phase != "done":
+            self._follow_both(entries)
+            return
+        self._kept = None
         is_new = may_send(entries, new=True)
         if self._producer is not None and is_new == self._is_new:
             return
         if self._producer is not None:
-            # Opened without a stop that this producer has seen: it was away, and has nothing on its way.
+            # Opened without a stop that this producer has seen, or both topics were written to until now.
             self._end()
-        self._is_new = is_new
-        self._producer = KeyedProducer(self.router, self._bootstrap, **self._given)
+        self._is_new, self._producer, self._second = is_new, self._second, None
+        self._producer = self._producer or self._opened(self.router)
         if self._stopped_at:
             self.pause, self._stopped_at = time.monotonic() - self._stopped_at, 0.0
+
+    def _opened(self, router: Router) -> KeyedProducer:
+        return KeyedProducer(router, self._new_bootstrap if router is self._new else self._bootstrap, **self._given)
+
+    def _follow_both(self, entries: Sequence[Entry]) -> None:
+        """Keep what is written from here on for the new topic; once the fence is known, write it there."""
+        self._producer = self._producer or self._opened(self._old)
+        hold, gate = hold_of(entries), self._view.gate
+        if self._kept is None and self._second is None:
+            began = time.monotonic()
+            # What is on its way is not marked as kept, and has to be below the fence.
+            self._producer.flush()
+            self._kept, self.pause = [], time.monotonic() - began
+        if self._acknowledged != hold and self._failure is None and hold is not None:
+            self._view.journal.acknowledge(self.name, hold)
+            self._acknowledged = hold
+        if gate is not None and self._second is None:
+            self._producer.flush()
+            second = self._opened(self._new)
+            for one in self._kept or ():
+                # One without a place has failed, and its writer knows.
+                if one.place is not None and one.place[1] >= gate.fences[one.place[0]]:
+                    second.send(one.record, one.value, **one.options)
+            self._second, self._kept = second, None
 
     def _stop(self, hold: int | None) -> None:
         if self._producer is not None:
@@ -209,6 +304,9 @@ class GatedConsumer:
     So commit what was applied, and after it was. By default a client stores the offset of every record that it reads,
     and commits it: a held record would be lost after a crash, so a consumer needs `enable.auto.offset.store=false`.
 
+    By a mirror the consumer subscribes to both topics, of one cluster: it is given the old one up to the fences, and
+    the new one from behind the copies on, each lane of it after its parents; copies are passed over.
+
     Until the lanes change, the journal is looked at with every call that reads a record, unless it has the plan already
     and all records carry the epoch of the old contract. `properties` are client properties for looking through a lane's
     last offsets.
@@ -227,7 +325,8 @@ class GatedConsumer:
         self._view = MigrationView(journal)
         self._properties = tuple(properties)
         self._look_seconds = look_seconds
-        self._held: dict[int, int] = {}
+        #: By topic and lane: the offset of the first record that waits.
+        self._held: dict[tuple[str, int], int] = {}
         self._open: set[int] = set()
         self._looked = 0.0
         self._stands: dict[int, tuple[int, float]] = {}
@@ -235,8 +334,8 @@ class GatedConsumer:
 
     @property
     def held(self) -> dict[int, int]:
-        """The lanes that are held back, and the offset of the first record of each that waits."""
-        return dict(self._held)
+        """The lanes of the new contract that are held back, and the offset of the first record of each that waits."""
+        return {lane: offset for (topic, lane), offset in self._held.items() if topic == self._new_topic}
 
     @property
     def gate(self) -> LaneGate | None:
@@ -254,19 +353,24 @@ class GatedConsumer:
         messages = self.consumer.consume(most, timeout)
         if self._needs_a_look(messages):
             self._view.look()
-        given, held = [], set[int]()
+        given, passed = [], set[tuple[str, int]]()
         for message in messages:
-            lane = message.partition()
-            if (
-                message.error() is not None
-                or not self._is_ours(message)
-                or (lane not in held and self._admits(lane, message))
-            ):
+            if message.error() is not None:
                 given.append(message)
-            elif lane not in held:
-                # What comes behind it in this call is read again from here.
-                held.add(lane)
-                self._hold(lane, message)
+                continue
+            place = message.topic(), message.partition()
+            if place in passed:
+                # What comes behind it in this call is read again from there.
+                continue
+            leave = self._leave(message)
+            if leave == "apply":
+                given.append(message)
+            elif leave == "hold":
+                passed.add(place)
+                self._hold(place, message.offset())
+            elif place[0] == self._new_topic:
+                passed.add(place)
+                self._pass_copies(place)
         return given
 
     def commit(self, *arguments: Any, **options: Any) -> Any:
@@ -281,25 +385,40 @@ class GatedConsumer:
     def _new_topic(self) -> str:
         """The topic that the gate is about: the same one, where it is changed in place."""
         plan = self._view.plan
-        return parse_address(plan["new"]["address"] or plan["old"]["address"]).name
+        return parse_address(plan["new"]["address"] or plan["old"]["address"]).name if plan else ""
 
-    def _is_ours(self, message: Any) -> bool:
-        return not self._view.plan or message.topic() == self._new_topic
+    @property
+    def _old_topic(self) -> str:
+        plan = self._view.plan
+        return parse_address(plan["old"]["address"]).name if plan else ""
 
     def _needs_a_look(self, messages: list[Any]) -> bool:
         """Whether a record may be of the new contract: after it was read, the journal says so if it is."""
         if self._view.gate is not None:
             return False
-        epochs = {_epoch_of(message) for message in messages if message.error() is None}
+        records = [message for message in messages if message.error() is None]
         known = int(self._view.plan["old"]["epoch"]) if self._view.plan else None
-        return any(epoch is None or epoch != known for epoch in epochs)
+        return any(_epoch_of(one) != known or known is None or _is_kept(one) for one in records)
+
+    def _leave(self, message: Any) -> Leave:
+        """Whether a record is applied, held back or passed over."""
+        view, lane = self._view, message.partition()
+        if not view.plan or message.topic() not in (self._new_topic, self._old_topic):
+            return "apply"
+        if not view.is_mirror:
+            return "apply" if self._admits(lane, message) else "hold"
+        if message.topic() == self._old_topic:
+            return view.mirror_gate.old_allows(lane, message.offset(), kept=_is_kept(message))
+        if view.gate is not None and view.gate.is_new(lane, message.offset()):
+            return "apply" if self._is_open(view.gate, lane) else "hold"
+        return view.mirror_gate.new_allows(lane, message.offset(), {})
 
     def _admits(self, lane: int, message: Any) -> bool:
         gate = self._view.gate
         if gate is None:
             # A lane that is not there yet, or a record of an epoch that is not open: nobody may know its parents.
             plan = self._view.plan
-            return not plan or (lane < int(plan["old"]["lanes"]) and _epoch_of(message) != int(plan["new"]["epoch"]))
+            return lane < int(plan["old"]["lanes"]) and _epoch_of(message) != int(plan["new"]["epoch"])
         return not gate.is_new(lane, message.offset()) or self._is_open(gate, lane)
 
     def _is_open(self, gate: LaneGate, lane: int) -> bool:
@@ -311,7 +430,7 @@ class GatedConsumer:
         """What the group has committed of the parents of a lane."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        topic, parents = parse_address(self._view.plan["old"]["address"]).name, gate.parents[lane]
+        topic, parents = self._old_topic, gate.parents[lane]
         asked = [TopicPartition(topic, old) for old in parents]
         try:
             found = {one.partition: one.offset for one in self.consumer.committed(asked, timeout=ASK_SECONDS)}
@@ -337,35 +456,56 @@ class GatedConsumer:
                 return TopicMigrator(cluster, address.name).passed(old, committed, fence, start)
         return committed
 
-    def _hold(self, lane: int, message: Any) -> None:
+    def _hold(self, place: tuple[str, int], offset: int) -> None:
         from confluent_kafka import KafkaException, TopicPartition
 
-        self._held[lane] = message.offset()
+        self._held[place] = offset
         try:
-            self.consumer.pause([TopicPartition(message.topic(), lane)])
-            self.consumer.seek(TopicPartition(message.topic(), lane, message.offset()))
+            self.consumer.pause([TopicPartition(*place)])
+            self.consumer.seek(TopicPartition(*place, offset))
         except KafkaException:
             # Not this member's any more: whoever has the lane now begins where it was committed.
-            self._held.pop(lane, None)
+            self._held.pop(place, None)
 
-    def _release(self) -> None:
-        """Let lanes go on whose parents are drained."""
+    def _pass_copies(self, place: tuple[str, int]) -> None:
+        """Go on where the copies end: what they are copies of is applied from the old topic."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        now, gate = time.monotonic(), self._view.gate
+        gate = self._view.gate
+        assert gate is not None
+        try:
+            self.consumer.seek(TopicPartition(*place, gate.starts[place[1]]))
+        except KafkaException:
+            # Not this member's any more.
+            return
+
+    def _release(self) -> None:
+        """Let lanes go on whose parents are drained, and those of the old topic once the fences are known."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        now = time.monotonic()
         if not self._held or now - self._looked < self._look_seconds:
             return
         self._looked = now
-        if gate is None:
+        if self._view.gate is None:
             self._view.look()
+        for place in [place for place, offset in self._held.items() if self._may_go_on(place, offset)]:
+            offset = self._held.pop(place)
             gate = self._view.gate
-        topic = self._new_topic
-        for lane in [lane for lane in self._held if gate is not None and self._is_open(gate, lane)]:
-            del self._held[lane]
             try:
-                self.consumer.resume([TopicPartition(topic, lane)])
+                if gate is not None and place[0] == self._new_topic and offset < gate.starts[place[1]]:
+                    # Held before it was known which records are copies.
+                    self.consumer.seek(TopicPartition(*place, gate.starts[place[1]]))
+                self.consumer.resume([TopicPartition(*place)])
             except KafkaException:
                 continue
+
+    def _may_go_on(self, place: tuple[str, int], offset: int) -> bool:
+        view, (topic, lane) = self._view, place
+        if view.is_mirror and topic == self._old_topic:
+            # Held as one that is kept; whatever comes there is looked at again.
+            return view.mirror_gate.old_allows(lane, offset, kept=True) != "hold"
+        return view.gate is not None and self._is_open(view.gate, lane)
 
 
 def _check_stores_nothing(consumer: Any) -> None:
@@ -387,6 +527,11 @@ def _epoch_of(message: Any) -> int | None:
     """The epoch in a record's headers; None without one, or where it is no number."""
     text = dict(message.headers() or ()).get(EPOCH)
     return int(text) if text and text.isdigit() else None
+
+
+def _is_kept(message: Any) -> bool:
+    """Whether its producer writes it to the new topic of a mirror as well."""
+    return any(name == KEPT for name, _ in message.headers() or ())
 
 
 def spark_offsets(gate: LaneGate, topic: str, positions: Mapping[int, int], ends: Mapping[int, int]) -> dict[str, str]:

@@ -23,6 +23,8 @@ CONTRACT: Final = "keylane.contract"
 EPOCH: Final = "keylane.epoch"
 #: Of every record of a batch that is written again, at least once; after the others.
 ATTEMPT: Final = "keylane.attempt"
+#: Of a record that its producer also writes to the new stream of a mirror; before the others.
+KEPT: Final = "keylane.kept"
 #: Of a dead letter: how the names of all that it gets begin, and why it is one.
 DEAD_PREFIX: Final = "__keylane.errors."
 REASON: Final = "__keylane.errors.reason"

@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,8 @@ def contract_file(folder: Path, topic: str, lanes: int, epoch: int, **spec: Any)
 
 
 def source_of(message: Any) -> tuple[str, int]:
-    writer, _, seq = dict(message.headers())[SOURCE].decode().rpartition("/")
+    """Who wrote a record, and its number there; a copy has its own source behind that of its writer."""
+    writer, _, seq = next(value for name, value in message.headers() if name == SOURCE).decode().rpartition("/")
     return writer, int(seq)
 
 
@@ -88,20 +90,30 @@ class LiveMigration:
     new: Path
     producers: tuple[str, ...] = ("p0", "p1")
     gated: bool = True
+    #: By a mirror: the topic that the old one is copied into.
+    new_topic: str | None = None
     #: A lane that the reader leaves alone for this many seconds after the migration was opened.
     slow_lane: int = 0
     slow_seconds: float = 1.5
     pauses: dict[str, float] = field(default_factory=dict)
     sends: list[tuple[str, int, bytes]] = field(default_factory=list)
     applies: list[tuple[bytes, int, int, int, int, int]] = field(default_factory=list)
+    #: Of each record that was applied, in that order: its writer, its number there, and its key.
+    applied_sources: list[tuple[str, int, bytes]] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
     #: The slow lane is slow no more, whatever the migration does.
     slow_over: Event = field(default_factory=Event)
+    #: Producers may end, once they have sent what they were asked for.
+    enough: Event = field(default_factory=Event)
     _stop: Event = field(default_factory=Event)
 
     @property
     def address(self) -> str:
         return f"kafka://{self.cluster.bootstrap}/{self.topic}"
+
+    @property
+    def topics(self) -> list[str]:
+        return [self.topic, *([self.new_topic] if self.new_topic else [])]
 
     @property
     def plan(self) -> Path:
@@ -113,6 +125,8 @@ class LiveMigration:
 
     def save_plan(self, **more: Any) -> dict[str, Any]:
         given: dict[str, Any] = {"producers": self.producers, "groups": [GROUP], **more}
+        if self.new_topic:
+            given["target"] = f"kafka://{self.cluster.bootstrap}/{self.new_topic}"
         found = plan_migrate(
             str(self.old), str(self.new), source=self.address, options=StreamOptions(), **given
         ).as_json()
@@ -135,7 +149,9 @@ class LiveMigration:
                 bootstrap=self.cluster.bootstrap,
             ) as producer:
                 began = time.monotonic()
-                for number in range(records):
+                for number in count():
+                    if number >= records and self.enough.is_set():
+                        break
                     noted = partial(delivered, producer.sent)
                     producer.send({"k": keys(number)}, str(number).encode(), on_delivery=noted)
                     ahead = (number + 1) / per_second - (time.monotonic() - began)
@@ -153,7 +169,7 @@ class LiveMigration:
         fresh = {"topic.metadata.refresh.interval.ms": 500, "enable.auto.offset.store": False}
         consumer = Consumer({**librdkafka_settings(self.cluster), **settings, **fresh})
         try:
-            consumer.subscribe([self.topic])
+            consumer.subscribe(self.topics)
             self._read(consumer, GatedConsumer(consumer, self.journal), until)
         except BaseException as error:  # noqa: BLE001  raised by the test
             self.failures.append(error)
@@ -162,22 +178,23 @@ class LiveMigration:
 
     def _read(self, consumer: Any, gate: GatedConsumer, until: Callable[[], int]) -> None:
         slow = Slow(consumer, TopicPartition(self.topic, self.slow_lane), self.slow_seconds, self.slow_over)
-        seen = set[tuple[int, int]]()
+        seen = set[tuple[str, int, int]]()
         while not self._stop.is_set() and (len(self.applies) < until() or slow.paused):
             found = gate.consume(200, 0.1) if self.gated else consumer.consume(200, 0.1)
             offsets = {}
             for message in found:
                 if message.error() is not None:
                     continue
-                began, place = time.monotonic_ns(), (message.partition(), message.offset())
+                began, place = time.monotonic_ns(), (message.topic(), message.partition(), message.offset())
                 assert place not in seen, f"{place} was applied twice"
                 seen.add(place)
                 epoch = int(dict(message.headers())[EPOCH])
                 slow.opened = slow.opened or (time.monotonic() if epoch > 1 else 0.0)
-                self.applies.append((message.key(), *place, epoch - 1, began, time.monotonic_ns()))
-                offsets[message.partition()] = message.offset() + 1
+                self.applies.append((message.key(), *place[1:], epoch - 1, began, time.monotonic_ns()))
+                self.applied_sources.append((*source_of(message), message.key()))
+                offsets[place[:2]] = message.offset() + 1
             if offsets:
-                committed = [TopicPartition(self.topic, lane, at) for lane, at in offsets.items()]
+                committed = [TopicPartition(*lane, at) for lane, at in offsets.items()]
                 self._commit(consumer, committed)
                 slow.begin()
             slow.look(is_open=gate.gate is not None)
@@ -196,20 +213,29 @@ class LiveMigration:
                 return
 
     @contextmanager
-    def running(self, keys: Callable[[int], str], records: int, per_second: float = 2_000.0) -> Iterator[LiveMigration]:
-        """Producers and reader run while the block does; at its end all records are sent and applied."""
-        total = records * len(self.producers)
+    def running(
+        self, keys: Callable[[int], str], records: int, per_second: float = 2_000.0, *, on: bool = False
+    ) -> Iterator[LiveMigration]:
+        """Producers and reader run while the block does; at its end all records are sent and applied.
+
+        Producers end after so many records each; with `on` not before the block does.
+        """
+        if not on:
+            self.enough.set()
         threads = [Thread(target=self.produce, args=(name, keys, records, per_second)) for name in self.producers]
-        reader = Thread(target=self.read, args=(lambda: total,))
+        ended = Event()
+        reader = Thread(target=self.read, args=(lambda: len(self.sends) if ended.is_set() else 1 << 60,))
         for thread in (*threads, reader):
             thread.start()
         try:
             yield self
+            self.enough.set()
             for thread in threads:
                 thread.join(300)
             assert not self.failures, self.failures
+            ended.set()
             reader.join(180)
-            assert not reader.is_alive(), f"{len(self.applies)} of {total} applied"
+            assert not reader.is_alive(), f"{len(self.applies)} of {len(self.sends)} applied"
         finally:
             self._stop.set()
             reader.join(30)
@@ -237,19 +263,63 @@ class LiveMigration:
         )
         return check([sent, self._log(), applied], Settings(sends_complete=True))
 
-    def _log(self) -> Any:
-        """Every record of the topic as a fresh reader finds it."""
-        consumer = Consumer({**librdkafka_settings(self.cluster), "group.id": "judge", "enable.auto.commit": False})
-        routers = Router(self.old), Router(self.new)
+    def judged_mirror(self) -> Verdict:
+        """All that was sent, and the new topic as a fresh reader finds it from its beginning."""
+        sent = rows(
+            "send",
+            writer=[one[0] for one in self.sends],
+            seq=[one[1] for one in self.sends],
+            key=[one[2] for one in self.sends],
+            outcome="ok",
+        )
+        assert self.new_topic is not None
+        found, router = self.all_of(self.new_topic), Router(self.new)
+        log = rows(
+            "read",
+            writer=[source_of(one)[0] for one in found],
+            seq=[source_of(one)[1] for one in found],
+            key=[one.key() for one in found],
+            stream=self.new_topic,
+            lane=[one.partition() for one in found],
+            offset=[one.offset() for one in found],
+            generation=0,
+            epoch=[int(dict(one.headers())[EPOCH]) for one in found],
+            expected_stream=self.new_topic,
+            expected_lane=[router.lane_of_key(one.key()) for one in found],
+        )
+        return check([sent, log], Settings(sends_complete=True))
+
+    def misapplied(self) -> list[str]:
+        """Records that were not applied once, and those applied behind a later one of their writer and key."""
+        found, last = list[str](), dict[tuple[str, bytes], int]()
+        for writer, seq, key in self.applied_sources:
+            if seq <= last.get((writer, key), -1):
+                found.append(f"{writer}/{seq} of {key!r} behind {last[writer, key]}")
+            last[writer, key] = max(seq, last.get((writer, key), -1))
+        applied = sorted(self.applied_sources)
+        return [*found, *(["other records than were sent"] if applied != sorted(self.sends) else [])]
+
+    def all_of(self, topic: str) -> list[Any]:
+        """Every record of a topic, as committed."""
+        own = {"group.id": "judge", "enable.auto.commit": False, "enable.partition.eof": True}
+        consumer = Consumer({**librdkafka_settings(self.cluster), **own})
         try:
-            lanes = consumer.list_topics(self.topic, timeout=30).topics[self.topic].partitions
-            ends = {n: consumer.get_watermark_offsets(TopicPartition(self.topic, n), timeout=30)[1] for n in lanes}
-            consumer.assign([TopicPartition(self.topic, lane, 0) for lane in ends])
-            left, found = sum(ends.values()), list[Any]()
-            while len(found) < left:
-                found += [one for one in consumer.consume(1_000, 5.0) if one.error() is None]
+            left = set(consumer.list_topics(topic, timeout=30).topics[topic].partitions)
+            consumer.assign([TopicPartition(topic, lane, 0) for lane in left])
+            found = list[Any]()
+            while left:
+                for one in consumer.consume(1_000, 5.0):
+                    if one.error() is None:
+                        found.append(one)
+                    elif "_PARTITION_EOF" in str(one.error()):
+                        left.discard(one.partition())
+            return found
         finally:
             consumer.close()
+
+    def _log(self) -> Any:
+        """Every record of the topic as a fresh reader finds it."""
+        found, routers = self.all_of(self.topic), (Router(self.old), Router(self.new))
         epochs = [int(dict(one.headers())[EPOCH]) for one in found]
         expected = [routers[epoch - 1].lane_of_key(one.key()) for epoch, one in zip(epochs, found, strict=True)]
         return rows(

@@ -37,7 +37,8 @@ def migrate_plan(
     `source` and `target` are addresses of streams, which are asked for their lanes; `old_lanes` and `new_lanes` are
     the counts of contracts with live lanes, where no stream is given. Without `steps` there is nothing to do.
     `producers` stop by themselves, the committed offsets of `groups` show the drain, and without `gated` readers drain
-    before producers go on. With `dual` the producers of a mirror write to both streams instead of stopping. `json.dumps(document.as_json())` is what `--out` saves.
+    before producers go on. With `dual` the producers of a mirror write to both streams instead of stopping.
+    `json.dumps(document.as_json())` is what `--out` saves.
     """
     from keylane.pipelines.migrate import plan_migrate
 

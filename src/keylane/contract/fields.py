@@ -182,6 +182,12 @@ class FieldSpec:
             return self
         return replace(self, key=key.fields[0], key_encoding=key.encodings[0])
 
+    @classmethod
+    def sent(cls, contract: Contract | None, *, keys_sent: bool) -> FieldSpec:
+        """All that the contract looks at; with `keys_sent` the message's own key is its only key field."""
+        spec = cls.of(contract)
+        return spec.keyed_by(contract.spec.key) if keys_sent and contract is not None else spec
+
     def kind(self, name: str) -> FieldKind:
         """What a field holds."""
         return self.kinds.get(name, "text")

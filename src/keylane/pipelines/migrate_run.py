@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.parse import load_contract
@@ -28,7 +28,7 @@ from keylane.migration.cutover import OVER, CutoverPlan, opened, phase_of
 from keylane.pipelines.migrate_mirror import RouteMirror
 from keylane.pipelines.shards_files import text_in
 from keylane.router import Router
-from keylane.systems.endpoint import open_endpoint
+from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.journal import OWN
 from keylane.systems.leases import open_leases
 from keylane.systems.leases.keeper import LeaseKeeper
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.migration.cutover import Entry, Wait
-    from keylane.systems.endpoint import StreamOptions
     from keylane.systems.migration_journal import MigrationJournal
     from keylane.systems.migrations import LateWriter, Migrator, Mirror
 
@@ -95,7 +94,14 @@ class SavedMigration:
         if not self.is_mirror:
             return None
         contract, lanes = self.routers[1].contract, self.plan.new.lanes
-        return RouteMirror(contract, self.address, self.new_address, lanes, self._copy_state, self.options, say)
+        return RouteMirror(contract, self.address, self.new_address, lanes, self._copy_state, self.copy_options, say)
+
+    @property
+    def copy_options(self) -> StreamOptions:
+        """How records are read that are copied: the key is the record's own, unless a format of values is given."""
+        given, (old, new) = self.options or StreamOptions(), (one.contract.spec.key for one in self.routers)
+        same = (old.fields, old.encodings) == (new.fields, new.encodings)
+        return replace(given, keys_sent=same and given.value is None)
 
     @property
     def _copy_state(self) -> Path:

@@ -120,7 +120,7 @@ def _of_mirror(
         saved.routers[1].contract,
         keep=keep,
         lanes=plan.new.lanes,
-        topics=saved.options,
+        topics=saved.copy_options,
         ends=(entry.fences, entry.starts),
     )
     return _certificate(saved, entry, seen, verdict, behind, applied, around, _Copy(copy, missing, tuple(unproven)))

@@ -96,7 +96,8 @@ class StreamOptions:
     and `second_route` lets a new one begin beside another of the same contract, source and target; `start` is where a
     new route begins to read; `max_records` bounds a batch. `dead_letters` is a topic, `<topic>.dlq`
     where it is not given. `value` is the format of values, where the contract needs a field of them, `value_schema`
-    the file of its schema, and `message` the name in it. `jars` and `packages` say where Spark's connector is.
+    the file of its schema, and `message` the name in it; with `keys_sent` the record's own key is the only key field
+    of the contract, as producers send it, and not a field `key`. `jars` and `packages` say where Spark's connector is.
 
     Of streams that are verified: whether `values` are read, to be compared. `read_range` is the part of a topic that is
     read, for commands that can answer from a part; None for all of it. `ends` are the offsets up to which the lanes
@@ -118,6 +119,7 @@ class StreamOptions:
     value: str | None = None
     value_schema: str | None = None
     message: str | None = None
+    keys_sent: bool = False
     jars: str | None = None
     packages: str | None = None
     kind: str | None = None

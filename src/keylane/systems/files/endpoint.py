@@ -150,7 +150,11 @@ class FilesEndpoint(Endpoint):
         kind = kind_in(self.path)
         how = ReadLanes(source.columns(kind), cells=source.has_cells(kind), values=self.options.values)
         stream = target_stream(self.path, how)
-        return routed_messages(stream, source.message_fields(FieldSpec.of(contract))) if source.messages else stream
+        return (
+            routed_messages(stream, source.message_fields(FieldSpec.sent(contract, keys_sent=self.options.keys_sent)))
+            if source.messages
+            else stream
+        )
 
     def columns(self, kind: str | None = None) -> pa.Schema | None:
         """Those of Parquet files."""

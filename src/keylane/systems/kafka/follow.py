@@ -207,4 +207,4 @@ def _start_error(text: str) -> UsageError:
 
 def fields_of(contract: Contract, options: StreamOptions) -> Fields:
     """The columns that the contract needs of a topic's records, and which records cannot be read; None when all can."""
-    return message_columns(FieldSpec.of(contract), options)
+    return message_columns(FieldSpec.sent(contract, keys_sent=options.keys_sent), options)

@@ -65,7 +65,7 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
         gone = sum(first > 0 for first in begins.values())
         remarks.append(f"{_expired(gone, 'the source')}: earlier records were not compared")
     parts = tuple(part for lane in names for part in _cut(Part(address.name, names[lane], lane), ranges[lane]))
-    fields = fields_for(FieldSpec.of(contract), options)
+    fields = fields_for(FieldSpec.sent(contract, keys_sent=options.keys_sent), options)
     read = ReadSource(_reader(access, fields, options), fields)
     return Stream(
         str(address),

@@ -250,7 +250,8 @@ def follow_stream(
     spark: SparkSession, contract: Contract, access: KinesisAccess, address: Address, known: str, options: StreamOptions
 ) -> ShardsFollowed:
     """Follow a stream, for as long as it has the known id."""
-    return follow_shards(spark, access, address, known, options, message_columns(FieldSpec.of(contract), options))
+    fields = FieldSpec.sent(contract, keys_sent=options.keys_sent)
+    return follow_shards(spark, access, address, known, options, message_columns(fields, options))
 
 
 def follow_shards(

@@ -191,7 +191,7 @@ def source_stream(address: Address, contract: Contract | None, options: StreamOp
     shards = in_lineage(shards_of(access, address.name))
     names = [f"{address.name}/{number_of(shard.id)}" for shard in shards]
     parts = tuple(Part(address.name, name, number_of(shard.id)) for name, shard in zip(names, shards, strict=True))
-    fields = fields_for(FieldSpec.of(contract), options)
+    fields = fields_for(FieldSpec.sent(contract, keys_sent=options.keys_sent), options)
     values = bool(fields.spec.of_value) or options.values
     reader = ShardChunks(WantedColumns(values=values, times=fields.spec.of_time, contents=options.values), access)
     return Stream(

@@ -56,7 +56,7 @@ def fields_in_target(contract: Contract | None, options: StreamOptions, *, from_
 
     An ancestor does not determine the lane of a cell, so lanes by location are always read from the value.
     """
-    spec = FieldSpec.of(contract)
+    spec = FieldSpec.sent(contract, keys_sent=options.keys_sent)
     only_key = contract is not None and contract.spec.geo is None and set(spec.names) == set(contract.spec.key.fields)
     if not from_messages and only_key and options.value is None:
         spec = FieldSpec()

@@ -10,7 +10,8 @@ that is killed leaves a journal from which any other goes on: every call can be 
     copying      by a mirror: records are copied into the new stream, again and again, until it has caught up
     holding      producers stop, flush, and acknowledge this very entry
     doubling     instead of holding, by a mirror whose producers write to both streams: they flush, acknowledge this
-                 very entry, go on writing to the old stream, and keep each record for the new one as well
+                 very entry, go on writing to the old stream, and keep each record for the new one as well. Again, by
+                 a driver that goes on in another's place; the first of them is the one that is acknowledged
     fenced       all have: the end offset of each old lane is its fence. Again, where somebody has written since
     growing      in place, for more lanes: the stream is given them. From here on there is no way back
     open         fences, and where each new lane begins: producers go on under the new contract, readers by the gate
@@ -55,7 +56,7 @@ FOLLOWING: Final[dict[Phase | None, tuple[Phase, ...]]] = {
     None: ("begun",),
     "begun": ("copying", "holding", "rolled-back"),
     "copying": ("holding", "doubling", "rolled-back"),
-    "doubling": ("open", "rolled-back"),
+    "doubling": ("doubling", "open", "rolled-back"),
     "holding": ("fenced", "rolled-back"),
     "fenced": ("fenced", "growing", "open", "rolled-back"),
     "growing": ("growing", "open"),
@@ -183,7 +184,7 @@ def opened(entries: Sequence[Entry]) -> Entry | None:
 
 def hold_of(entries: Sequence[Entry]) -> int | None:
     """The number of the entry that producers have to acknowledge; None where there is none."""
-    return next((one.number for one in reversed(entries) if one.phase in ("holding", "doubling")), None)
+    return next((one.number for one in entries if one.phase in ("holding", "doubling")), None)
 
 
 def may_send(entries: Sequence[Entry], *, new: bool) -> bool:
@@ -197,6 +198,22 @@ def may_send(entries: Sequence[Entry], *, new: bool) -> bool:
     if is_dual(entries) and phase != "done":
         return True if not new else phase in SWITCHED
     return phase in SWITCHED if new else phase not in HELD | SWITCHED
+
+
+def may_copy(entries: Sequence[Entry], epoch: int) -> bool:
+    """Whether the driver with this epoch may copy: asked after every other copier was fenced, and before a record.
+
+    A copier that was called late fences the one that came after it, and would copy behind the fence of an entry `open`
+    that it has not seen. While producers write to both streams, the last entry has to be the driver's own.
+
+    >>> doubling = [Entry(0, 1, "begun"), Entry(1, 1, "copying"), Entry(2, 1, "doubling")]
+    >>> may_copy(doubling[:2], 2), may_copy(doubling, 2), may_copy([*doubling, Entry(3, 2, "doubling")], 2)
+    (True, False, True)
+    """
+    phase = phase_of(entries)
+    if phase == "doubling":
+        return entries[-1].epoch == epoch
+    return phase in {"copying", "holding", "fenced"}
 
 
 def is_dual(entries: Sequence[Entry]) -> bool:
@@ -218,7 +235,7 @@ def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, epoch: 
     if phase in SWITCHED:
         return _when_switched(entries[-1], following, world)
     if phase == "doubling":
-        return _while_doubling(plan, following, world)
+        return _while_doubling(plan, entries[-1], following, world)
     return CutoverCall("copy") if phase == "copying" and not world.copied else _first_steps(plan, following, phase)
 
 
@@ -229,21 +246,30 @@ def _first_steps(plan: CutoverPlan, following: Entry, phase: Phase | None) -> Ap
     return Append(following._replace(phase=begins))
 
 
-def _while_doubling(plan: CutoverPlan, following: Entry, world: World) -> Step:
+def _while_doubling(plan: CutoverPlan, last: Entry, following: Entry, world: World) -> Step:
     """All producers keep what they write for the new stream; where a copy ends that begins now is the fence."""
-    missing = tuple(sorted(set(plan.producers) - world.stopped))
-    if missing:
-        return Wait("producers", missing)
+    waits = _waits_for_producers(plan, world)
+    if waits is not None:
+        return waits
+    if last.epoch != following.epoch:
+        # Producers go on, so that another copy would move records from behind the fence of a driver that is late: with
+        # an entry of one's own before the copy, that driver's `open` is refused.
+        return Append(following._replace(phase="doubling"))
     if not world.copied:
         return CutoverCall("copy")
     return Append(following._replace(phase="open", fences=world.copied_to, starts=world.new_ends))
 
 
+def _waits_for_producers(plan: CutoverPlan, world: World) -> Wait | None:
+    missing = tuple(sorted(set(plan.producers) - world.stopped))
+    return Wait("producers", missing) if (missing or not plan.producers) and not world.all_stopped else None
+
+
 def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) -> Step:
     """Producers stop, the fences stand, the stream gets its lanes; then all go on."""
-    missing = tuple(sorted(set(plan.producers) - world.stopped))
-    if (missing or not plan.producers) and not world.all_stopped:
-        return Wait("producers", missing)
+    waits = _waits_for_producers(plan, world)
+    if waits is not None:
+        return waits
     ends = world.ends[: plan.old_lanes]
     if ends != last.fences:
         # Whoever has written since the last look is given time to stop, too: what it wrote is below the new fence.

@@ -1,9 +1,9 @@
 """Every interleaving of a small cut-over: two drivers, two producers, readers that crash, a stream that grows.
 
 The drivers are those of `cutover` and the readers those of `gate`: what is searched is the code that runs. A driver
-takes its lease, looks at the world, and does what it has decided at any later moment, so that each of them may be a
-zombie; a record is sent at one moment and written at another; readers apply a lane as far as the gate lets them, commit
-at some other moment, and start again from there after a crash.
+does what it has decided at any later moment (`exhaustive_drivers`), so that each of them may be a zombie; a record is
+sent at one moment and written at another; readers apply a lane as far as the gate lets them, commit at some other
+moment, and start again from there after a crash.
 
 Rules, in every state: a key's records are applied in their order; none of the old contract is applied after one of the
 new; none of the old contract lies behind a fence, and none of the new one below; a journal has one entry `open`; a
@@ -12,44 +12,34 @@ stream that was rolled back has its lanes as before.
 The twins, each of which must be caught: `gated=False` readers apply whatever comes; `acknowledged=False` the driver
 does not wait for producers; `fenced=False` the journal takes entries of drivers that are late.
 
-How states are searched: `keylane.groups.exhaustive`. With time, for hours: `cutover_simulation`.
+How states are searched: `keylane.groups.exhaustive`. With time, for hours: `cutover_simulation`. Into another stream:
+`exhaustive_mirror`.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from keylane.groups.exhaustive import Exploration, explore
 from keylane.migration.cutover import (
-    Append,
     CutoverCall,
     CutoverPlan,
-    Entry,
-    Finished,
-    Refuse,
-    Wait,
     World,
-    accepts,
     hold_of,
-    may_roll_back,
     may_send,
     next_step,
     opened,
     phase_of,
 )
+from keylane.migration.exhaustive_drivers import SmallDrivers, SmallJournal
 from keylane.migration.gate import LaneGate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.migration.cutover import Step
-
-
-class SmallDriver(NamedTuple):
-    """A driver: the epoch of its lease, 0 without one, and what it has decided and not done yet."""
-
-    epoch: int = 0
-    decided: Append | CutoverCall | None = None
+    from keylane.migration.cutover import Entry, Step
+    from keylane.migration.exhaustive_drivers import SmallDriver
 
 
 class SmallProducer(NamedTuple):
@@ -76,9 +66,7 @@ class SmallRecord(NamedTuple):
 class SmallCutoverState(NamedTuple):
     """Everything there is."""
 
-    entries: tuple[Entry, ...]
-    lease: int
-    drivers: tuple[SmallDriver, ...]
+    journal: SmallJournal
     producers: tuple[SmallProducer, ...]
     lanes: tuple[tuple[SmallRecord, ...], ...]
     applied: tuple[int, ...]
@@ -87,6 +75,11 @@ class SmallCutoverState(NamedTuple):
     seen: tuple[tuple[int, bool], ...]
     crashes: int = 0
     broken: str | None = None
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Those of the journal."""
+        return self.journal.entries
 
 
 class SmallCutover(NamedTuple):
@@ -121,9 +114,7 @@ class SmallCutover(NamedTuple):
     def start(self) -> SmallCutoverState:
         """Nothing has been written, and nobody has a lease."""
         return SmallCutoverState(
-            entries=(),
-            lease=0,
-            drivers=(SmallDriver(), SmallDriver()),
+            journal=SmallJournal(),
             producers=(SmallProducer(),) * len(self.keys),
             lanes=((),) * self.old_lanes,
             applied=(0,) * self.new_lanes,
@@ -137,8 +128,7 @@ class SmallCutover(NamedTuple):
 
     def moves(self, state: SmallCutoverState) -> Iterator[tuple[str, SmallCutoverState]]:
         """All that can happen next."""
-        for place, driver in enumerate(state.drivers):
-            yield from self._driver_moves(state, place, driver)
+        yield from self._driver_moves(state)
         for place, producer in enumerate(state.producers):
             yield from self._producer_moves(state, place, producer)
         for lane in range(len(state.lanes)):
@@ -148,59 +138,23 @@ class SmallCutover(NamedTuple):
 
     # The drivers.
 
-    def _driver_moves(
-        self, state: SmallCutoverState, place: int, driver: SmallDriver
-    ) -> Iterator[tuple[str, SmallCutoverState]]:
-        name = "ab"[place]
-        if state.lease < self.leases and driver.epoch != state.lease:
-            yield f"{name} is given the lease", self._with_driver(state, place, SmallDriver(state.lease + 1))
-        elif not state.lease:
-            yield f"{name} is given the lease", self._with_driver(state, place, SmallDriver(1))
-        if driver.epoch and driver.decided is None:
-            step = self._decided(state, driver.epoch)
-            if isinstance(step, Append | CutoverCall):
-                what = step.entry.phase if isinstance(step, Append) else step.name
-                yield f"{name} decides: {what}", self._with_driver(state, place, driver._replace(decided=step))
-            elif not isinstance(step, Finished):
-                yield f"{name} looks -> {_outcome(step)}", state
-            if self.rollback and may_roll_back(state.entries):
-                back = Append(Entry(len(state.entries), driver.epoch, "rolled-back"))
-                yield f"{name} decides: rolled-back", self._with_driver(state, place, driver._replace(decided=back))
-        if driver.decided is not None:
-            yield self._done(state, place, driver, name)
+    def _driver_moves(self, state: SmallCutoverState) -> Iterator[tuple[str, SmallCutoverState]]:
+        journal = state.journal
+        drivers = SmallDrivers(self.leases, self.rollback, self.fenced)
+        for name, following in drivers.moves(journal, partial(self._decided, state)):
+            yield name, state._replace(journal=following)
+        for place, driver in enumerate(journal.drivers):
+            if isinstance(driver.decided, CutoverCall):
+                grown = (*state.lanes, *((),) * (self.new_lanes - len(state.lanes)))
+                without = journal.with_driver(place, driver._replace(decided=None))
+                yield f"{'ab'[place]} grows the stream", state._replace(journal=without, lanes=grown)
 
-    def _decided(self, state: SmallCutoverState, epoch: int) -> Step:
-        hold = hold_of(state.entries)
-        stopped = frozenset(
-            str(n) for n, one in enumerate(state.producers) if hold is not None and one.acknowledged == hold
-        )
+    def _decided(self, state: SmallCutoverState, driver: SmallDriver) -> Step:
+        stopped = state.journal.acknowledged(one.acknowledged for one in state.producers)
         ends = tuple(map(len, state.lanes))
         applied = state.committed[: self.old_lanes]
         world = World(len(state.lanes), ends, ends, stopped, not self.acknowledged, applied=applied)
-        return next_step(self.plan, state.entries, world, epoch)
-
-    def _done(
-        self, state: SmallCutoverState, place: int, driver: SmallDriver, name: str
-    ) -> tuple[str, SmallCutoverState]:
-        step, without = driver.decided, self._with_driver(state, place, driver._replace(decided=None))
-        if isinstance(step, CutoverCall):
-            more = self.new_lanes - len(state.lanes)
-            return f"{name} grows the stream", without._replace(lanes=(*state.lanes, *((),) * more))
-        assert step is not None
-        entry = step.entry
-        if accepts(state.entries, entry):
-            return f"{name} appends {entry.phase} -> appended", without._replace(entries=(*state.entries, entry))
-        if not self.fenced and entry.phase != phase_of(state.entries):
-            # Such a journal is a row of entries and no more: whoever comes last is believed.
-            taken = entry._replace(number=len(state.entries))
-            if len(state.entries) < 7:
-                return f"{name} appends {entry.phase} late", without._replace(entries=(*state.entries, taken))
-        return f"{name} appends {entry.phase} -> refused", without
-
-    @staticmethod
-    def _with_driver(state: SmallCutoverState, place: int, driver: SmallDriver) -> SmallCutoverState:
-        drivers = (*state.drivers[:place], driver, *state.drivers[place + 1 :])
-        return state._replace(drivers=drivers, lease=max(state.lease, driver.epoch))
+        return next_step(self.plan, state.entries, world, driver.epoch)
 
     # The producers.
 
@@ -287,7 +241,7 @@ class SmallCutover(NamedTuple):
         """What a state is called."""
         phase = phase_of(state.entries)
         yield f"phase {phase or 'none'}"
-        if len({one.epoch for one in state.drivers if one.decided}) > 1:
+        if state.journal.late:
             yield "two drivers are about to do something"
         if sum(one.phase == "fenced" for one in state.entries) > 1:
             yield "fenced again"
@@ -296,7 +250,3 @@ class SmallCutover(NamedTuple):
             yield "all is applied"
         if state.crashes:
             yield "readers have started again"
-
-
-def _outcome(step: Wait | Refuse) -> str:
-    return f"waits for {step.why}" if isinstance(step, Wait) else "refused: another lane count"

@@ -85,27 +85,33 @@ class RouteMirror:
             raise TargetError.of("the new stream is gone, and records were copied into it", got=self.target, hint=hint)
         into.create_like(self._from, self.lane_count)
 
-    def copy(self) -> bool:
+    def copy(self, check: Callable[[], None]) -> bool:
         """Copy what is there now. It has caught up when that took little time, or no less than the time before."""
-        found, seconds = self._routed()
+        found, seconds = self._routed(check)
         before, self._seconds = self._seconds, seconds
         self.say(f"copied {count(found.counts.in_)} records in {duration(seconds)}; {count(found.total.in_)} in all")
         return not found.counts.in_ or seconds <= CAUGHT_UP or 0 < before <= seconds
 
-    def _routed(self) -> tuple[Routed, float]:
+    def _routed(self, check: Callable[[], None]) -> tuple[Routed, float]:
         """A route to the end of the source, and its seconds without the start of Spark."""
         from keylane.pipelines.route import Options, route
 
         streams = replace(self.options or StreamOptions(), state=str(self.state), create=True)
         lanes = self.lane_count if self.contract.spec.lanes == "live" else None
         began = [time.monotonic()]
+
+        def ready() -> None:
+            # The lock of the state is held: no other copy is running, and none begins before this one has ended.
+            check()
+            began.append(time.monotonic())
+
         try:
             found = route(
                 self.contract,
                 self.source,
                 self.target,
                 options=Options(lanes=lanes, kafka=streams),
-                ready=lambda: began.append(time.monotonic()),
+                ready=ready,
                 say=self.say,
             )
         except SparkError as error:

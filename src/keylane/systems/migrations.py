@@ -24,6 +24,7 @@ from keylane.migration.cutover import (
     Wait,
     World,
     hold_of,
+    may_copy,
     may_roll_back,
     next_step,
     opened,
@@ -111,8 +112,11 @@ class Migrator(Protocol):
 class Mirror(Protocol):
     """The other half of a migration into another stream: who copies, and the stream that is copied into."""
 
-    def copy(self) -> bool:
-        """Copy all that the old stream has now, exactly once where the new one can; whether that has caught up."""
+    def copy(self, check: Callable[[], None]) -> bool:
+        """Copy all that the old stream has now, exactly once where the new one can; whether that has caught up.
+
+        `check` refuses a copy that comes late: it is called when no other can be at it, and before the first record.
+        """
 
     def copied_to(self) -> tuple[int, ...]:
         """How far the copy is in each old lane."""
@@ -211,7 +215,7 @@ class Driver:
                 step = next_step(self.plan, entries, self._look(entries, all_stopped), lease.epoch, self.clock())
                 if isinstance(step, Finished) or (most is not None and self._appended >= most):
                     return MigrationOutcome(entries, None, self._appended)
-                if self._take(step, len(entries)):
+                if self._take(step, len(entries), lease.epoch):
                     begun = self.waiting.clock()
                     continue
                 waits = step if isinstance(step, Wait) else None
@@ -284,7 +288,7 @@ class Driver:
             translated=self._translated or not self.groups,
         )
 
-    def _take(self, step: Step, entries: int) -> bool:
+    def _take(self, step: Step, entries: int, epoch: int) -> bool:
         """Append, or call; False where nothing was done. `entries` is how many the step was decided by."""
         if isinstance(step, Append):
             self.journal.append(step.entry)
@@ -292,7 +296,7 @@ class Driver:
             self.say(f"entry {step.entry.number}: {step.entry.phase}")
             return True
         if isinstance(step, CutoverCall):
-            self._call(step, entries)
+            self._call(step, entries, epoch)
             return True
         if isinstance(step, Refuse):
             hint = "somebody else has changed the stream: keylane migrate plan again, of the stream as it is now"
@@ -300,18 +304,24 @@ class Driver:
             raise TargetError.of(what, got=step.got, allowed=step.allowed, hint=hint)
         return False
 
-    def _call(self, step: CutoverCall, entries: int) -> None:
+    def _call(self, step: CutoverCall, entries: int, epoch: int) -> None:
         if step.name == "grow":
             self.migrator.grow(self.plan.new_lanes)
             return
         assert self.mirror is not None
         if step.name == "copy":
-            self._copied = entries, self.mirror.copy()
+            self._copied = entries, self.mirror.copy(lambda: self._check_may_copy(epoch))
             return
         opening = opened(self.journal.entries())
         assert opening is not None
         self.mirror.translate(self.groups, opening.starts)
         self._translated = True
+
+    def _check_may_copy(self, epoch: int) -> None:
+        entries = self.journal.entries()
+        if not may_copy(entries, epoch):
+            got = f"a copy of the driver with epoch {epoch}, while the journal is at {phase_of(entries)}"
+            raise FencedError.of("another process drives this migration; nothing was copied", got=got)
 
 
 def pause_of(entries: Sequence[Entry]) -> float | None:

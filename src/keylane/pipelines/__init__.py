@@ -17,6 +17,7 @@
     shards_demo  `demo shards`: accounts on shards by MD5 and by handed-out keys, and hot shards split
     migrate    a migration planned from two contracts, and from the streams where they are given
     migrate_run  a saved plan of one carried out, looked at, taken back; migrate_verify: its certificate
+    migrate_mirror  the copy of a mirror, which is a route
     geo_table  a lane table from the locations of a source
     match      drivers near riders, as a batch or following two streams
     aggregate  standing queries over a stream: windows aggregated and delivered in order

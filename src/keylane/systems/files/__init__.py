@@ -6,5 +6,5 @@ follow    files as the source of a route; frames: as a Spark frame
 handover  what Spark has handed over, compared with the source; spark_log: the names in its log
 data      the records as Arrow batches; footers: what Parquet files say without reading
 lines     lines of JSON and CSV as Arrow columns; local_scan: files that are counted without Spark
-stream    a folder as `verify` reads it
+stream    a folder as `verify` reads it; migration: as one side of a mirror
 """

@@ -105,7 +105,7 @@ class KafkaEndpoint(Endpoint):
 
     def copied_from(self, checkpoint: Path) -> tuple[int, ...]:
         """By the offsets of the last batch that Spark has committed; where the topic begins before the first."""
-        from keylane.systems.kafka.mirror import committed_offsets
+        from keylane.systems.kafka.migration import committed_offsets
 
         with self.connected() as cluster:
             lanes = cluster.lanes_now(self.address.name)
@@ -114,7 +114,7 @@ class KafkaEndpoint(Endpoint):
 
     def start_groups(self, groups: Sequence[str], starts: Sequence[int]) -> dict[str, bool]:
         """By committing offsets for groups that have none in this topic."""
-        from keylane.systems.kafka.mirror import start_group
+        from keylane.systems.kafka.migration import start_group
 
         with self.connected() as cluster:
             return {group: start_group(cluster, group, self.address.name, starts) for group in groups}

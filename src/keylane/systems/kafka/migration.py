@@ -1,6 +1,7 @@
 """A migration on Kafka: what a topic looks like, how it grows, how far groups are, and a journal in a topic.
 
     TopicMigrator   a topic as `keylane.systems.migrations` drives it
+    committed_offsets, start_group   how far the copy of a mirror has read, and where groups begin in its target
     TopicJournal    plan, entries and acknowledgements as the records of one partition
 
 The journal's fence is the broker's: entries are written in transactions of one transactional id, and whoever opens it
@@ -20,8 +21,16 @@ import pyarrow as pa
 
 from keylane.errors import BrokerError, DataError, FencedError, TargetError, UsageError
 from keylane.numbers import plural
+from keylane.systems.checkpoint import batch_offsets, log_numbers, unreadable
 from keylane.systems.kafka.access import OF_READERS, OF_WRITERS
-from keylane.systems.kafka.cluster import ANSWER_SECONDS, IS_IT_RUNNING, explained, is_permanent, open_cluster
+from keylane.systems.kafka.cluster import (
+    ANSWER_SECONDS,
+    IS_IT_RUNNING,
+    error_name,
+    explained,
+    is_permanent,
+    open_cluster,
+)
 from keylane.systems.kafka.reader import TopicReader
 from keylane.systems.messages.chunks import WantedColumns
 from keylane.systems.messages.headers import origin, written_by
@@ -36,6 +45,7 @@ from keylane.systems.migrations import ObservedStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from keylane.migration.cutover import Entry
     from keylane.systems.kafka.access import KafkaAccess
@@ -45,6 +55,10 @@ if TYPE_CHECKING:
 GROW_SECONDS: Final = 30.0
 LOOK: Final = 1_000
 PLAN, ENTRY, STOPPED = b"plan", b"entry", b"stopped"
+#: What a broker answers to offsets from outside of a group that has members.
+ACTIVE: Final = frozenset({"UNKNOWN_MEMBER_ID", "GROUP_SUBSCRIBED_TO_TOPIC", "NON_EMPTY_GROUP", "ILLEGAL_GENERATION"})
+#: How long a coordinator is asked.
+COMMIT_SECONDS: Final = 20.0
 
 
 class TopicMigrator:
@@ -182,6 +196,41 @@ class TopicMigrator:
                     "epoch": written_by(chunk.writers, reader.writers)["epoch"],
                 }
                 yield pa.RecordBatch.from_pydict(columns)
+
+
+def committed_offsets(checkpoint: Path, topic: str, begins: Sequence[int]) -> tuple[int, ...]:
+    """The offset of each lane up to which the batches of a checkpoint are committed; `begins` before the first one."""
+    batch = max(log_numbers(checkpoint / "commits"), default=-1)
+    if batch < 0:
+        return tuple(begins)
+    line = batch_offsets(checkpoint, batch).partition("\n")[0]
+    try:
+        known = {int(lane): int(offset) for lane, offset in json.loads(line)[topic].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise unreadable(checkpoint / "offsets" / str(batch), f"no offsets of {topic}: {error}") from None
+    return tuple(known.get(lane, begin) for lane, begin in enumerate(begins))
+
+
+def start_group(cluster: KafkaCluster, group: str, topic: str, starts: Sequence[int]) -> bool:
+    """Commit where a group begins, in lanes of which it has committed nothing; False where it has members.
+
+    Only a group without members takes offsets from outside. A member that honours the gate begins there by itself.
+    """
+    from confluent_kafka import TopicPartition
+
+    there = cluster.committed(group, topic, len(starts))
+    wanted = [TopicPartition(topic, lane, start) for lane, start in enumerate(starts) if there[lane] < 0]
+    until = time.monotonic() + COMMIT_SECONDS
+    while wanted:
+        failed = cluster.commit_for(group, wanted)
+        if failed is None:
+            return True
+        if error_name(failed) in ACTIVE:
+            return False
+        if is_permanent(failed) or time.monotonic() > until:
+            raise explained(failed, cluster.access.brokers, cluster.listener)
+        time.sleep(0.2)
+    return True
 
 
 class TopicJournal:

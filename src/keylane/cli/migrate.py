@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import client_options, length_of_time, properties_from
+from keylane.cli.options import (
+    client_options,
+    length_of_time,
+    profiling_from,
+    profiling_options,
+    properties_from,
+    reading_from,
+    reading_options,
+)
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
 from keylane.numbers import count, duration, plural, share
@@ -35,10 +43,10 @@ def migrate() -> None:
 
     \b
     keylane migrate plan old.yaml new.yaml     what moves, who waits for whom, and in which steps
-    keylane migrate run plan.json              carry a saved plan out, in place; again after a kill
+    keylane migrate run plan.json              carry a saved plan out; again after a kill
     keylane migrate status plan.json           phase, fences, lanes that are drained, lag
     keylane migrate verify plan.json           the certificate: the order of every key, from the stream itself
-    keylane migrate rollback plan.json         back to the old contract, while the stream has its old lanes
+    keylane migrate rollback plan.json         back to the old contract, before producers switch
     """
 
 
@@ -188,13 +196,13 @@ _patience_option: Final = click.option(
 _plan_argument: Final = click.argument("plan", type=click.Path(path_type=Path), metavar="PLAN")
 
 
-@migrate.command(short_help="Carry a saved plan out, in place; the same command goes on after a kill.")
+@migrate.command(short_help="Carry a saved plan out; the same command goes on after a kill.")
 @_plan_argument
 @_journal_option
 @_lease_option
 @click.option("--producers-stopped", is_flag=True, help="Producers that do not acknowledge by themselves have stopped.")
 @_patience_option
-@client_options
+@profiling_options
 @output_option
 def run(
     plan: Path,
@@ -203,13 +211,14 @@ def run(
     producers_stopped: bool,
     patience: float,
     output: str,
-    **kafka: Any,
+    **reading: Any,
 ) -> tuple[Result, str]:
     """Carry out PLAN, a file that `keylane migrate plan --out` saved, step by step.
 
     Each step is recorded in the journal before it is taken. Stopped or killed, the same command goes on, from any
     machine that sees the journal; one process drives at a time. A stream that is not as planned is refused. Producers
     that were named in the plan stop and acknowledge by themselves; for others, stop them, and add --producers-stopped.
+    A mirror copies on Spark; --value is for one whose contracts take the key from other fields of the values.
 
     \b
     keylane migrate run plan.json
@@ -219,7 +228,6 @@ def run(
     Exit codes: 0 it is over; 3 it waits for somebody; 4 done, and an old producer still writes; 1 refused or failed.
     """
     from keylane.pipelines.migrate_run import run_migrate
-    from keylane.systems.endpoint import StreamOptions
 
     document = run_migrate(
         plan,
@@ -227,7 +235,7 @@ def run(
         lease=lease,
         all_stopped=producers_stopped,
         patience=patience,
-        options=StreamOptions(properties_from(kafka)),
+        options=profiling_from(reading),
         say=note,
     )
     return _status(document), output
@@ -253,7 +261,7 @@ def status(plan: Path, journal: str | None, output: str, **kafka: Any) -> tuple[
     return _status(document), output
 
 
-@migrate.command(short_help="Back to the old contract, while the stream has its old lanes.")
+@migrate.command(short_help="Back to the old contract, before producers switch.")
 @_plan_argument
 @_journal_option
 @_lease_option
@@ -265,8 +273,8 @@ def rollback(
 ) -> tuple[Result, str]:
     """End the migration of PLAN, and let producers go on under the old contract.
 
-    Possible until the stream is given its new lanes; from then on it is refused, and `migrate run` goes on. The stream
-    is as it was before.
+    Possible until the stream is given its new lanes, by a mirror until producers switch; from then on it is refused,
+    and `migrate run` goes on. The stream is as it was before; what a mirror has copied stays in the new one.
 
     \b
     keylane migrate rollback plan.json
@@ -295,7 +303,7 @@ def rollback(
 )
 @click.option("--out", "saved", type=click.Path(), metavar="FILE", help="Save the certificate.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@client_options
+@reading_options
 @output_option
 def verify(
     plan: Path,
@@ -304,11 +312,12 @@ def verify(
     saved: str | None,
     force: bool,
     output: str,
-    **kafka: Any,
+    **reading: Any,
 ) -> tuple[Result, str]:
     """Check by the journal and the records of the stream whether the migration of PLAN kept the order of every key.
 
-    All records are read, or with --around a stated sample. Anybody who may read stream and journal can run it again.
+    All records are read, or with --around a stated sample; by a mirror both streams, compared. Anybody who may read
+    stream and journal can run it again.
 
     \b
     keylane migrate verify plan.json --out certificate.json
@@ -317,11 +326,10 @@ def verify(
     """
     from keylane.cli.progress import working
     from keylane.pipelines.migrate_verify import verify_migrate
-    from keylane.systems.endpoint import StreamOptions
 
     check_apart(saved, inputs=(plan,))
     check_free(saved, force=force)
-    options = StreamOptions(properties_from(kafka))
+    options = reading_from(reading)
     working("reading the stream")
     document = verify_migrate(plan, journal=journal, around=around, options=options)
     if saved:

@@ -77,7 +77,7 @@ def test_fewer_lanes_need_a_mirror(run: Run, tmp_path: Path, twelve: Path) -> No
 def test_another_stream_is_a_mirror_even_where_no_key_moves(run: Run, tmp_path: Path, twelve: Path) -> None:
     found = planned(run, 3, twelve, contract(tmp_path / "v2.yaml", streams=["tx.v2"], name="payments-v2"))
     assert (found["mode"], found["moved_share"]) == ("mirror", 0.0)
-    assert any("keylane verify" in (step["command"] or "") for step in found["steps"])
+    assert any("keylane migrate verify" in (step["command"] or "") for step in found["steps"])
 
 
 def test_a_pin_adds_the_lane_that_its_key_was_on(run: Run, tmp_path: Path, twelve: Path) -> None:

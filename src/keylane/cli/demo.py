@@ -10,6 +10,7 @@ import click
 
 from keylane.cli.demo_fence import fence
 from keylane.cli.demo_lesson import lesson
+from keylane.cli.demo_migrate import migrate
 from keylane.cli.demo_shards import shards
 from keylane.cli.options import master_option
 from keylane.cli.output import Result, Section, output_option, write
@@ -105,7 +106,9 @@ def as_result(found: DemoFigures, page: Path) -> Result:
     ]
     divisions = [one.model_copy(update={"cells": []}) for one in found.standing.divisions]
     standing = found.standing.model_copy(update={"divisions": divisions})
-    document = DemoDocument(**{**plain, "cases": bare, "standing": standing}, page=str(page), figures=str(page.parent / FIGURES))
+    document = DemoDocument(
+        **{**plain, "cases": bare, "standing": standing}, page=str(page), figures=str(page.parent / FIGURES)
+    )
     rows = [_row(case, trial, i) for case in bare for i, trial in enumerate(case.trials)]
     columns = ("stream", "contract", "lanes", "max_over_mean", "before_noon", "after_noon", "idle_lanes", "order")
     title = f"Drift: how many of {count(found.merchants)} keys move when the lane count changes"
@@ -143,4 +146,5 @@ def _drift_row(row: LaneDrift) -> dict[str, str]:
 
 demo.add_command(fence)
 demo.add_command(lesson)
+demo.add_command(migrate)
 demo.add_command(shards)

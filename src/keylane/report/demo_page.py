@@ -76,7 +76,9 @@ def _maps(case: DemoCase, at: int) -> Markup:
     switch = tag("fieldset", tag("legend", "After"), *buttons, class_="switch")
     return tag(
         "div",
-        tag("div", _map(at, 0, before.title, tag("p", tag("b", "Before"), before.title, class_="which")), class_="side"),
+        tag(
+            "div", _map(at, 0, before.title, tag("p", tag("b", "Before"), before.title, class_="which")), class_="side"
+        ),
         tag("div", _map(at, case.chosen, case.trials[case.chosen].title, switch), class_="side"),
         legend(mean, max(cells), f"scale-{at}"),
         class_="maps",
@@ -287,14 +289,24 @@ def _clock(minutes: int) -> str:
 def _divisions(found: StandingQueries) -> Markup:
     words, worst = texts("demo")["standing"]["divisions"], max(one.max_over_mean for one in found.divisions)
     most = max(one.fullest for one in found.divisions)
-    heads = ("Work divided by", "Lanes receive", "Fullest lane", "Fullest lane receives", "Most of one lane in a minute")
+    heads = (
+        "Work divided by",
+        "Lanes receive",
+        "Fullest lane",
+        "Fullest lane receives",
+        "Most of one lane in a minute",
+    )
     rows = [
         tag(
             "tr",
             tag("th", tag("b", words[one.division]), scope="row", class_="name"),
             tag("td", count(one.received), tag("small", _received(one))),
             _fullness(one.max_over_mean, worst, kind, ""),
-            tag("td", tag("span", count(one.fullest), class_="n"), bar(one.fullest / most, count(one.fullest), kind=kind)),
+            tag(
+                "td",
+                tag("span", count(one.fullest), class_="n"),
+                bar(one.fullest / most, count(one.fullest), kind=kind),
+            ),
             tag("td", count(one.fullest_minute), class_="n"),
         )
         for one, kind in zip(found.divisions, ("before", "other", "after"), strict=True)
@@ -319,8 +331,13 @@ def _arrived(found: StandingQueries, salt: bytes) -> Markup:
     ]
     head = tag("tr", *(tag("th", text, scope="col") for text in heads))
     wrong = found.out_of_order + found.missing + found.twice
-    verdict = f"{count(found.results)} results of {count(found.queries)} queries in {count(found.batches)} batches: " + (
-        "all in order, none missing, none twice." if not wrong else f"{count(wrong)} out of order, missing or twice."
+    verdict = (
+        f"{count(found.results)} results of {count(found.queries)} queries in {count(found.batches)} batches: "
+        + (
+            "all in order, none missing, none twice."
+            if not wrong
+            else f"{count(wrong)} out of order, missing or twice."
+        )
     )
     table = tag("table", tag("thead", head), tag("tbody", *rows), class_="arrivals")
     return join(

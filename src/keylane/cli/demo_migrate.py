@@ -93,8 +93,8 @@ def as_result(found: DemoMigrateDocument, to: Path | None = None) -> Result:
         f"of their key without the gate, {count(gated.broken)} with it."
     )
     lines = [
-        f"{count(found.moved_keys)} of {count(found.keys)} keys ({share(found.moved_share)}) change lane; the reader was "
-        f"{duration(found.slow_seconds)} behind on lane {found.slow_lane}.",
+        f"{count(found.moved_keys)} of {count(found.keys)} keys ({share(found.moved_share)}) change lane.",
+        f"The reader was {duration(found.slow_seconds)} behind on lane {found.slow_lane}.",
         *([f"Look at it: {(to.resolve() / PAGE).as_uri()}"] if to else []),
     ]
     kept = not gated.broken and gated.verdict == "certified"

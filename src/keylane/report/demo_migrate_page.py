@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from keylane.numbers import count, duration, percent
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import chart, fact, facts, intro_of, section, whole_page
-from keylane.report.svg_charts import Box, Scale, across, drawing, mark, polyline, steps, text, upright, whole_steps
+from keylane.report.svg_charts import Box, Scale, across, drawing, mark, polyline, text, upright, whole_steps
 
 if TYPE_CHECKING:
     from keylane.documents.demo_migrate import DemoMigrateDocument, GrowthKey, GrowthTrial
@@ -31,8 +31,8 @@ def _top(document: DemoMigrateDocument) -> Markup:
     pause = "none" if gated.pause_seconds is None else duration(gated.pause_seconds)
     about = (
         f"{document.producers} producers, {count(document.keys)} keys, a reader that is "
-        f"{duration(document.slow_seconds)} behind on lane {document.slow_lane}. {percent(document.moved_share)} of the "
-        "keys change lane."
+        f"{duration(document.slow_seconds)} behind on lane {document.slow_lane}. {percent(document.moved_share)} of "
+        "the keys change lane."
     )
     return join(
         tag("h1", f"{count(ungated.broken)} broken orders without the gate, {count(gated.broken)} with it"),
@@ -41,7 +41,7 @@ def _top(document: DemoMigrateDocument) -> Markup:
             fact(
                 "Without the gate",
                 count(ungated.broken),
-                f"of {count(ungated.applied)} records, applied after a newer one",
+                f"of {count(ungated.applied)} records, after a newer one",
             ),
             fact("Keys with a broken order", count(ungated.broken_keys), f"of {count(document.keys)}"),
             fact("With the gate", count(gated.broken), f"of {count(gated.applied)} records; {gated.verdict}"),
@@ -66,7 +66,7 @@ def timeline(trial: GrowthTrial, seconds: float, width: int = _WIDE) -> Markup:
         width,
         box.bottom + 44,
         *(across(box, y.at(value), f"{value:g}") for value in whole_steps(most)),
-        *(upright(box, x.at(value), f"{value:g} s") for value in steps(0, seconds, 6)),
+        *(upright(box, x.at(value), f"{value:g} s") for value in whole_steps(seconds, 8)),
         *(_note(box, x.at(at), words, high=i) for i, (at, words) in enumerate(notes)),
         *(_key(key, x, y) for key in trial.timeline),
         text("record of its key, by when it was applied", box.left, box.bottom + 38),

@@ -1,4 +1,4 @@
-"""The page of `keylane demo`, made from its figures: verdict first, then each stream, standing queries, drift, and how."""
+"""The page of `keylane demo`, made from its figures: verdict, each stream, standing queries, drift, and how."""
 
 from __future__ import annotations
 

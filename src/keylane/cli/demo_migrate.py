@@ -35,7 +35,7 @@ WORDS: Final = {"ungated": "lanes added, ordinary clients", "gated": "keylane mi
     show_default=True,
     help="Seconds that the reader is behind on one lane after the topic has grown.",
 )
-@click.option("--to", type=click.Path(path_type=Path), help="A folder for the page, the figures, contracts and plan.")
+@click.option("--to", type=click.Path(path_type=Path), help="A folder for the page, the figures, contracts, plan and journal.")
 @output_option
 def migrate(bootstrap: str | None, seconds: float, slow: float, to: Path | None, output: str) -> tuple[Result, str]:
     """Grow a topic from 12 to 18 lanes (partitions) while two producers write and a reader, slow on one lane, applies.
@@ -61,13 +61,9 @@ def migrate(bootstrap: str | None, seconds: float, slow: float, to: Path | None,
     if to:
         ready(to, "keylane.demo-migrate/1")
     with ExitStack() as opened:
-        # A journal is of one migration: a folder that is filled again gets a new one.
-        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(dir=to)))
+        folder = to or Path(opened.enter_context(tempfile.TemporaryDirectory()))
         brokers = opened.enter_context(own_cluster(bootstrap, say))
         document = run_growth(kafka_access(brokers), folder, settings, say, own=bootstrap is None)
-        if to:
-            for name in ("old.yaml", "new.yaml", "plan.json"):
-                write(str(to / name), (folder / name).read_text(encoding="utf-8"))
     if to:
         write(str(to / FIGURES), json.dumps(document.as_json()))
         write(str(to / PAGE), demo_migrate_page(document))

@@ -250,7 +250,8 @@ def _standing_maps(found: StandingQueries, at: int) -> Markup:
     ]
     mean = found.divisions[0].received / max(1, found.lanes * found.minutes)
     most = max(cell for one in cells for row in one for cell in row)
-    return tag("div", *sides, legend(mean, most, f"scale-{at}"), class_="maps three")
+    scale = legend(mean, most, f"scale-{at}", what="events", span="minute", whole="hour")
+    return tag("div", *sides, scale, class_="maps three")
 
 
 def _standing_drawn(found: StandingQueries) -> dict[str, object]:

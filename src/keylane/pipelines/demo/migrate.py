@@ -8,6 +8,7 @@ What is counted is the order in which records were applied. The clients: `system
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,7 @@ from keylane.contract.parse import parse_contract
 from keylane.documents.demo_migrate import DemoMigrateDocument, GrowthKey, GrowthPoint, GrowthTrial
 from keylane.numbers import count
 from keylane.pipelines.migrate import plan_migrate
-from keylane.pipelines.migrate_run import run_migrate
+from keylane.pipelines.migrate_run import JOURNAL_ENDING, run_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 PRODUCERS: Final = ("p0", "p1")
 GROUP: Final = "readers"
+PLAN: Final = "plan.json"
 #: Keys whose records are drawn.
 SHOWN: Final = 4
 CONTRACT: Final = """\
@@ -84,7 +86,11 @@ def broken_orders(applied: Sequence[AppliedRecord]) -> Iterator[bool]:
 def run_growth(
     access: KafkaAccess, folder: Path, settings: GrowthSettings, say: Callable[[str], None], *, own: bool
 ) -> DemoMigrateDocument:
-    """Both runs on this cluster; contracts, plan and journal of the second stay in the folder."""
+    """Both runs on this cluster; contracts, plan and journal of the second stay in the folder.
+
+    A journal is of one migration: one that an earlier run left in the folder goes first.
+    """
+    shutil.rmtree(folder / f"{PLAN}{JOURNAL_ENDING}", ignore_errors=True)
     trials = [_ungated(access, settings, say), _gated(access, folder, settings, say)]
     old, new = (Router(parse_contract(_contract(settings, "t", epoch))) for epoch in (1, 2))
     moved = [key for key in settings.names if old.lane_of_key(key.encode()) != new.lane_of_key(key.encode())]
@@ -148,7 +154,7 @@ def _gated(access: KafkaAccess, folder: Path, settings: GrowthSettings, say: Cal
     files = [folder / f"{name}.yaml" for name in ("old", "new")]
     for epoch, file in enumerate(files, 1):
         file.write_text(_contract(settings, live.topic, epoch), encoding="utf-8")
-    plan = folder / "plan.json"
+    plan = folder / PLAN
     routers = Router(files[0]), Router(files[1])
     with open_cluster(access) as cluster:
         cluster.create(live.topic, settings.old)
@@ -158,11 +164,11 @@ def _gated(access: KafkaAccess, folder: Path, settings: GrowthSettings, say: Cal
                 *map(str, files), source=address, producers=PRODUCERS, groups=[live.group], options=options
             )
             plan.write_text(json.dumps(planned.as_json()), encoding="utf-8")
-            live.begin(routers, f"{plan}.journal")
+            live.begin(routers, f"{plan}{JOURNAL_ENDING}")
             time.sleep(settings.seconds / 3)
             # Up to where producers go on under the new contract; what is left of it waits for the slow lane.
-            run_migrate(plan, most=5, options=options)
-            grown = live.now()
+            opened = run_migrate(plan, most=5, options=options)
+            grown = live.since_began(next(one.at for one in opened.entries if one.phase == "open"))
             time.sleep(settings.slow_seconds)
             live.slow_over.set()
             slow_until = live.now()

@@ -193,7 +193,8 @@ def _check_loads(target: Path, explained: Mapping[Division, list[int]], cells: M
     if counted != explained:
         raise CountError.of("the minutes of the standing queries do not add up", got=counted, allowed=str(explained))
     events, parts = lane_metrics(target, len(explained["query"]))
-    for division, measured in {"query-window": events, "query-window-partial": parts}.items():
+    working: dict[Division, list[int]] = {"query-window": events, "query-window-partial": parts}
+    for division, measured in working.items():
         if counted[division] != measured:
             what = f"the lanes of the aggregation did not have what is counted by {division}"
             raise CountError.of(what, got=measured, allowed=str(counted[division]))

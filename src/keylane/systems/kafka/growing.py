@@ -55,6 +55,7 @@ class LiveTopic:
     _stop: Event = field(default_factory=Event)
     _threads: list[Thread] = field(default_factory=list)
     _began: float = 0.0
+    _began_at: float = 0.0
 
     @property
     def total(self) -> int:
@@ -65,9 +66,13 @@ class LiveTopic:
         """Seconds since the run began."""
         return time.monotonic() - self._began
 
+    def since_began(self, at: float) -> float:
+        """A time of the wall clock, as an entry of a journal has it, in seconds since the run began."""
+        return max(0.0, at - self._began_at)
+
     def begin(self, routers: tuple[Router, Router] | None = None, journal: str | None = None) -> None:
         """Start producers and reader: by the migration in `journal`, or ordinary ones where there is none."""
-        self._began = time.monotonic()
+        self._began, self._began_at = time.monotonic(), time.time()
 
         def send(name: str) -> None:
             if routers and journal:

@@ -35,7 +35,9 @@ WORDS: Final = {"ungated": "lanes added, ordinary clients", "gated": "keylane mi
     show_default=True,
     help="Seconds that the reader is behind on one lane after the topic has grown.",
 )
-@click.option("--to", type=click.Path(path_type=Path), help="A folder for the page, figures, contracts, plan and journal.")
+@click.option(
+    "--to", type=click.Path(path_type=Path), help="A folder for the page, figures, contracts, plan and journal."
+)
 @output_option
 def migrate(bootstrap: str | None, seconds: float, slow: float, to: Path | None, output: str) -> tuple[Result, str]:
     """Grow a topic from 12 to 18 lanes (partitions) while two producers write and a reader, slow on one lane, applies.

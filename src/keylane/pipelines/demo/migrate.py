@@ -92,8 +92,7 @@ def run_growth(
     """
     shutil.rmtree(folder / f"{PLAN}{JOURNAL_ENDING}", ignore_errors=True)
     trials = [_ungated(access, settings, say), _gated(access, folder, settings, say)]
-    old, new = (Router(parse_contract(_contract(settings, "t", epoch))) for epoch in (1, 2))
-    moved = [key for key in settings.names if old.lane_of_key(key.encode()) != new.lane_of_key(key.encode())]
+    moved = moved_keys(settings)
     return DemoMigrateDocument(
         version=__version__,
         broker=access.brokers,
@@ -108,6 +107,23 @@ def run_growth(
         slow_seconds=settings.slow_seconds,
         trials=trials,
     )
+
+
+def moved_keys(settings: GrowthSettings) -> list[str]:
+    """Keys that the growth gives another lane."""
+    return [key for key, (was, now) in _lanes(settings).items() if was != now]
+
+
+def _lanes(settings: GrowthSettings) -> dict[str, tuple[int, int]]:
+    """The old and the new lane of every key."""
+    old, new = (Router(parse_contract(_contract(settings, "t", epoch))) for epoch in (1, 2))
+    return {key: (_lane(old, key), _lane(new, key)) for key in settings.names}
+
+
+def _lane(router: Router, key: str) -> int:
+    lane = router.lane_of_key(key.encode())
+    assert lane is not None, "a key that is there has a lane"
+    return lane
 
 
 def _contract(settings: GrowthSettings, topic: str, epoch: int) -> str:
@@ -211,14 +227,13 @@ def growth_trial(
 
 def _timeline(applied: Sequence[AppliedRecord], broken: Sequence[bool], settings: GrowthSettings) -> list[GrowthKey]:
     """Keys that leave the slow lane, with every record."""
-    old, new = (Router(parse_contract(_contract(settings, "t", epoch))) for epoch in (1, 2))
-    lanes = {key: (old.lane_of_key(key.encode()), new.lane_of_key(key.encode())) for key in settings.names}
+    lanes = _lanes(settings)
     leaving = [key for key, (was, now) in lanes.items() if was == settings.slow_lane != now][:SHOWN]
     return [
         GrowthKey(
             key=key,
-            old_lane=int(lanes[key][0] or 0),
-            new_lane=int(lanes[key][1] or 0),
+            old_lane=lanes[key][0],
+            new_lane=lanes[key][1],
             points=[
                 GrowthPoint(at=round(one.at, 3), number=one.number, lane=one.lane, broken=is_broken)
                 for one, is_broken in zip(applied, broken, strict=True)

@@ -161,10 +161,10 @@ def test_nothing_sticks_out_sideways(browser: Browser, page: Path, width: int) -
 
 
 def with_lanes(document: dict[str, Any], lanes: int) -> dict[str, Any]:
-    """The same figures on another number of lanes."""
-    trials = [trial for case in document["cases"] for trial in case["trials"]]
-    for one in (*trials, *document["standing"]["divisions"]):
-        one["cells"] = [one["cells"][lane % len(one["cells"])] for lane in range(lanes)]
+    """The same figures with streams on another number of lanes; the aggregation always has 16."""
+    for case in document["cases"]:
+        for trial in case["trials"]:
+            trial["cells"] = [trial["cells"][lane % len(trial["cells"])] for lane in range(lanes)]
     return document
 
 
@@ -174,8 +174,8 @@ def test_it_draws_any_number_of_lanes(
 ) -> None:
     made = tmp_path / "lanes.html"
     made.write_text(demo_page(DemoFigures.model_validate(with_lanes(demo_run.figures, lanes))), encoding="utf-8")
-    maps = browser.open(made).drawn().run(MAPS)
-    assert {(one["columns"], one["rows"]) for one in maps} == {(48, rows), (60, rows)}
+    maps = browser.open(made).drawn().run(MAPS)[:6]
+    assert {(one["columns"], one["rows"]) for one in maps} == {(48, rows)}
     assert all(one["height"] / rows >= 1 for one in maps), "no row thinner than a pixel"
     assert all((f"fullest of {each} lanes" in one["label"]) == (each > 1) for one in maps)
     assert browser.errors() == []

@@ -30,7 +30,7 @@ SETTINGS = GrowthSettings("tested", seconds=3.0, slow_seconds=1.0)
 
 
 def left_on(broker: Cluster) -> list[str]:
-    admin = AdminClient(librdkafka_settings(broker))
+    admin = AdminClient({**librdkafka_settings(broker)})
     groups = [one.group_id for one in admin.list_consumer_groups().result().valid]
     return [name for name in (*admin.list_topics(timeout=30).topics, *groups) if "keylane-migrate" in name]
 

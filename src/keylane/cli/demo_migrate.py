@@ -33,7 +33,7 @@ WORDS: Final = {"ungated": "lanes added, ordinary clients", "gated": "keylane mi
     type=click.FloatRange(0, 600),
     default=2.0,
     show_default=True,
-    help="Seconds that the reader is behind on one lane after the topic has grown.",
+    help="Seconds after the topic has grown until the reader goes on with its slow lane.",
 )
 @click.option(
     "--to", type=click.Path(path_type=Path), help="A folder for the page, figures, contracts, plan and journal."
@@ -92,7 +92,7 @@ def as_result(found: DemoMigrateDocument, to: Path | None = None) -> Result:
     )
     lines = [
         f"{count(found.moved_keys)} of {count(found.keys)} keys ({share(found.moved_share)}) change lane.",
-        f"The reader was {duration(found.slow_seconds)} behind on lane {found.slow_lane}.",
+        f"The reader left lane {found.slow_lane} alone until {duration(found.slow_seconds)} after the topic had grown.",
         *([f"Look at it: {(to.resolve() / PAGE).as_uri()}"] if to else []),
     ]
     kept = not gated.broken and gated.verdict == "certified"

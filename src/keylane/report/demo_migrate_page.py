@@ -30,9 +30,9 @@ def _top(document: DemoMigrateDocument) -> Markup:
     ungated, gated = document.trials
     pause = "none" if gated.pause_seconds is None else duration(gated.pause_seconds)
     about = (
-        f"{document.producers} producers, {count(document.keys)} keys, a reader that is "
-        f"{duration(document.slow_seconds)} behind on lane {document.slow_lane}. {percent(document.moved_share)} of "
-        "the keys change lane."
+        f"{document.producers} producers, {count(document.keys)} keys, and a reader that leaves lane "
+        f"{document.slow_lane} alone until {duration(document.slow_seconds)} after the topic has grown. "
+        f"{percent(document.moved_share)} of the keys change lane."
     )
     return join(
         tag("h1", f"{count(ungated.broken)} broken orders without the gate, {count(gated.broken)} with it"),

@@ -20,7 +20,9 @@ MAY_NAME = (
     "keylane.cli.brokers",
     "keylane.cli.dev",
     "keylane.cli.demo_lesson",
+    "keylane.cli.demo_migrate",
     "keylane.pipelines.demo.lesson",
+    "keylane.pipelines.demo.migrate",
 )
 #: Of systems: the modules that belong to no system.
 SHARED = tuple(f"keylane.systems.{name}" for name in ("streams", "flow", "journal", "profiles", "atomic"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.resources import files
@@ -22,8 +23,10 @@ from keylane.cli.demo import as_result
 from keylane.cli.output import render
 from keylane.cli.progress import ready
 from keylane.documents.demo import DemoFigures
-from keylane.errors import UsageError
+from keylane.errors import TargetError, UsageError
 from keylane.measure.conformance import keeps
+from keylane.pipelines.aggregate.verify import verify_results
+from keylane.pipelines.demo.standing import check_order
 from keylane.router import Router
 from keylane.systems.files.data import open_data
 
@@ -177,6 +180,56 @@ def test_hot_keys_were_seen_where_the_contract_says(demo_run: DemoRun) -> None:
 def test_drift_is_of_all_two_hundred_thousand_merchants(demo_run: DemoRun) -> None:
     assert demo_run.figures["merchants"] == 200_000
     assert all(abs(row["keys"] - row["formula"]) < 0.0025 for row in demo_run.figures["drift"])
+
+
+def test_standing_queries_have_the_shape_and_every_account_of_their_events_agrees(demo_run: DemoRun) -> None:
+    found = demo_run.figures["standing"]
+    by_query, by_window, partial = found["divisions"]
+    assert found["events"] == found["matched"] == 3_000 == by_query["received"] == by_window["received"]
+    assert partial["received"] <= by_window["received"]
+    assert found["queries_with_90_percent"] <= 20, "15 are hot; so few events are a sample of them"
+    assert by_window["max_over_mean"] < by_query["max_over_mean"]
+    for one in found["divisions"]:
+        assert np.array(one["cells"]).shape == (16, 60)
+        assert np.array(one["cells"]).sum(axis=1).max() == one["fullest"]
+
+
+def test_results_of_standing_queries_are_those_of_a_plain_count(demo_run: DemoRun) -> None:
+    events = pq.read_table(demo_run.folder / "aggregate" / "events")
+    minutes = pc.floor_temporal(events["ts"], unit="minute")
+    known = pa.table({"symbol": events["symbol"], "minute": minutes, "amount": events["amount"]})
+    counted = known.group_by(["symbol", "minute"]).aggregate([("amount", "count"), ("amount", "sum")]).to_pylist()
+    wanted = {(row["symbol"][1:], row["minute"]): (row["amount_count"], row["amount_sum"]) for row in counted}
+    results = demo_run.folder / "aggregate" / "results" / "results"
+    got = {
+        (row["query_id"].removeprefix("watch-"), row["window_start"]): (row["trades"], row["total"])
+        for path in results.rglob("*.parquet")
+        for row in pq.read_table(path, partitioning=None).to_pylist()
+        if row["trades"]
+    }
+    assert got == wanted
+
+
+def swapped(found: pa.Table) -> pa.Table:
+    """The same results with two of one query in each other's place."""
+    last: dict[str, int] = {}
+    for at, query in enumerate(found["query_id"].to_pylist()):
+        if query in last:
+            order = list(range(len(found)))
+            order[at], order[last[query]] = order[last[query]], order[at]
+            return found.take(order)
+        last[query] = at
+    raise AssertionError("no query with two results")
+
+
+def test_twin_results_out_of_order_are_refused(demo_run: DemoRun, tmp_path: Path) -> None:
+    target = tmp_path / "results"
+    shutil.copytree(demo_run.folder / "aggregate" / "results", target)
+    check_order(verify_results(str(target)))
+    files_of = sorted((target / "results").rglob("*.parquet"), key=lambda path: path.stat().st_size)
+    pq.write_table(swapped(pq.read_table(files_of[-1], partitioning=None)), files_of[-1])
+    with pytest.raises(TargetError, match="not in order"):
+        check_order(verify_results(str(target)))
 
 
 def test_a_folder_of_someone_else_is_left_alone(tmp_path: Path) -> None:

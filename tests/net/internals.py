@@ -36,6 +36,7 @@ __all__ = [
     "cluster",
     "dead_topic",
     "followed",
+    "growth",
     "lesson",
     "main",
     "make_target",
@@ -65,6 +66,15 @@ def lesson() -> Any:
     from tests.unit.cli.lesson_documents import made
 
     return made(lag_samples=0).as_json()
+
+
+def growth() -> tuple[Any, str]:
+    """The document and the page of `demo migrate`, whose run needs a broker."""
+    from tests.unit.report.growth_documents import grown
+
+    from keylane.report.demo_migrate_page import demo_migrate_page
+
+    return grown().as_json(), demo_migrate_page(grown())
 
 
 def world_of_two() -> Any:

@@ -29,6 +29,7 @@ VOLATILE_IN: Final = {
     "keylane.doctor/2": frozenset({"state", "found", "fix"}),
     "keylane.demo/1": frozenset({"version", "spark"}),
     "keylane.demo-lesson/1": frozenset({"version"}),
+    "keylane.demo-migrate/1": frozenset({"version"}),
     "keylane.verify/2": frozenset({"digests", "all"}),
 }
 #: Fields whose values are names or types, also with a space in them.

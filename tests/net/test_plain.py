@@ -299,7 +299,9 @@ def test_commands_on_spark_refuse_before_it_starts(here: Path) -> None:
     (here / "full").mkdir()
     (here / "full" / "mine.txt").touch()
     demo = [["demo", "--to", "full"], ["demo", "--scale", "0"], ["demo", "--seed", "3", "lesson"]]
-    refusals_held("demo-refused", [*demo, ["demo", "lesson", "--bootstrap", "nonsense"]], here)
+    refusals_held(
+        "demo-refused", [*demo, *(["demo", one, "--bootstrap", "nonsense"] for one in ("lesson", "migrate"))], here
+    )
     geo = [["geo", "table", "x", "--most-moved", "0.1"], ["geo", "table", "x", "-c", "geo.yaml", "--name", "n"]]
     refusals_held("geo-table-refused", [*geo, ["geo", "table"], ["geo", "x"]], here)
     match = [["match", "--to", "x"], ["match", "--drivers", "a", "--to", "x", "--radius", "5"]]
@@ -314,6 +316,13 @@ def test_commands_on_spark_refuse_before_it_starts(here: Path) -> None:
 
 def test_the_document_of_the_lesson() -> None:
     held("demo-lesson", normalised(internals.lesson()))
+
+
+def test_the_document_and_the_page_of_a_growth(here: Path) -> None:
+    document, page = internals.growth()
+    held("demo-migrate", normalised(document))
+    (here / "growth.html").write_text(page, encoding="utf-8")
+    page_held("demo-migrate-page", here / "growth.html", here)
 
 
 # What is written down of a route into Kafka, and the names of its headers.

@@ -113,6 +113,9 @@ CALLS = {
     "demo fence": Call("demo fence --hours 0.5"),
     "demo shards": Call("demo shards"),
     "demo lesson": Call("demo lesson --to {out}/lesson", spark=True),
+    "demo migrate": Call(
+        "demo migrate --bootstrap kafka://{kafka} --seconds 2 --slow 1 --to {out}/growth", broker=True
+    ),
     "dev jars": Call("dev jars --to {out}/jars"),
     "dev kafka up": Call("dev kafka up --dir {out}/kafka", broker=True),
     "dev kafka down": Call("dev kafka down --dir {out}/kafka", broker=True, first="dev kafka up --dir {out}/kafka"),

@@ -10,6 +10,7 @@ import click
 
 from keylane.cli.demo_fence import fence
 from keylane.cli.demo_lesson import lesson
+from keylane.cli.demo_migrate import migrate
 from keylane.cli.demo_shards import shards
 from keylane.cli.options import master_option
 from keylane.cli.output import Result, Section, output_option, write
@@ -19,8 +20,9 @@ from keylane.numbers import count, percent, share, times
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from keylane.documents.demo import DemoCase, DemoFigures, DemoTrial, LaneDrift
+    from keylane.documents.demo import DemoCase, DemoFigures, DemoTrial, LaneDrift, StandingQueries
 
+STANDING = ("division", "received", "max_over_mean", "fullest", "fullest_minute")
 DRIFT = ("lanes", "expected", "keys", "moved", "formula")
 #: On this machine the work is done before Java's second compiler has paid for itself; and what Spark generates for a
 #: contract with many heavy keys is longer than what Java compiles by default.
@@ -50,8 +52,9 @@ def demo(
 ) -> tuple[Result, str] | None:
     """Make a day of payments, rides and queries, route it under nine contracts, and write a page about it.
 
-    Needs Java and the extra `spark`. The folder gets the day (source/), the contracts (contracts/), the figures
-    (figures.json) and the page (index.html). A folder that holds anything else is left alone.
+    An hour of events under 1,000 standing queries is aggregated too, by the pipeline of `keylane aggregate`.
+    Needs Java and the extra `spark`. The folder gets the day (source/), the contracts (contracts/), the aggregation
+    (aggregate/), the figures (figures.json) and the page (index.html). A folder that holds anything else is left alone.
 
     \b
     keylane demo
@@ -101,14 +104,28 @@ def as_result(found: DemoFigures, page: Path) -> Result:
         case.model_copy(update={"trials": [trial.model_copy(update={"cells": []}) for trial in case.trials]})
         for case in found.cases
     ]
-    document = DemoDocument(**{**plain, "cases": bare}, page=str(page), figures=str(page.parent / FIGURES))
+    divisions = [one.model_copy(update={"cells": []}) for one in found.standing.divisions]
+    standing = found.standing.model_copy(update={"divisions": divisions})
+    document = DemoDocument(
+        **{**plain, "cases": bare, "standing": standing}, page=str(page), figures=str(page.parent / FIGURES)
+    )
     rows = [_row(case, trial, i) for case in bare for i, trial in enumerate(case.trials)]
     columns = ("stream", "contract", "lanes", "max_over_mean", "before_noon", "after_noon", "idle_lanes", "order")
     title = f"Drift: how many of {count(found.merchants)} keys move when the lane count changes"
     drift = Section(DRIFT, [_drift_row(row) for row in found.drift], title)
     forms = dict.fromkeys(("max_over_mean", "before_noon", "after_noon"), times)
     heads = {"max_over_mean": "fullest over mean"}
-    return Result(document, [Section(columns, rows, forms=forms, heads=heads), drift], [f"Look at it: {page.as_uri()}"])
+    lanes = Section(columns, rows, forms=forms, heads=heads)
+    return Result(document, [lanes, _standing(standing), drift], [f"Look at it: {page.as_uri()}"])
+
+
+def _standing(found: StandingQueries) -> Section:
+    """What the lanes of the aggregation received, however the work is divided."""
+    hot = f"{count(found.queries_with_90_percent)} of {count(found.queries)} have 90% of {count(found.events)} events"
+    in_order = f"{count(found.results)} results are in order, none missing, none twice"
+    title = f"Standing queries on {found.lanes} lanes of keylane aggregate: {hot}; {in_order}"
+    rows = [one.as_json() for one in found.divisions]
+    return Section(STANDING, rows, title, forms={"max_over_mean": times}, heads={"max_over_mean": "fullest over mean"})
 
 
 def _row(case: DemoCase, trial: DemoTrial, i: int) -> dict[str, Any]:
@@ -129,4 +146,5 @@ def _drift_row(row: LaneDrift) -> dict[str, str]:
 
 demo.add_command(fence)
 demo.add_command(lesson)
+demo.add_command(migrate)
 demo.add_command(shards)

@@ -87,7 +87,7 @@ def lesson(
     settings = LessonSettings(token_hex(4), seed, lanes, Traffic(radius_km=radius), producer)
     if to:
         ready(to, "keylane.demo-lesson/1")
-    with _cluster(bootstrap, say) as brokers:
+    with own_cluster(bootstrap, say) as brokers:
         document = run_lesson(kafka_access(brokers), settings, say, own=bootstrap is None)
     if to:
         write_lesson(to, settings)
@@ -96,7 +96,7 @@ def lesson(
 
 
 @contextmanager
-def _cluster(bootstrap: str | None, say: Callable[[str], None]) -> Iterator[str]:
+def own_cluster(bootstrap: str | None, say: Callable[[str], None]) -> Iterator[str]:
     """The brokers that were named, or one of our own for as long as it takes."""
     from keylane.systems.broker import running
 

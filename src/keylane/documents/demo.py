@@ -110,6 +110,59 @@ class LaneDrift(Document):
     records: Part = Field(description="Their share of the day's records.")
 
 
+class StandingDivision(Document):
+    """What the lanes of the aggregation receive under one way of dividing the work."""
+
+    division: Literal["query", "query-window", "query-window-partial"]
+    received: Count = Field(description="Events, or partial aggregates where these are made first.")
+    max_over_mean: Figure
+    fullest_lane: Count
+    fullest: Count = Field(description="What the fullest lane receives in all.")
+    fullest_minute: Count = Field(description="The most that one lane receives of one minute.")
+    idle_lanes: Count
+    #: What each lane receives of each minute: in figures.json, not in what is printed.
+    cells: SkipJsonSchema[list[list[Count]]] = Field([], exclude_if=_empty)
+
+
+class StandingArrival(Document):
+    """The results of a query that one batch delivered."""
+
+    batch: Count
+    first: Count = Field(description="The sequence of the first of them.")
+    last: Count
+
+
+class StandingQuery(Document):
+    """A hot query: its part of the events, the lanes that it moves through, and how its results came."""
+
+    query_id: str
+    events: Count
+    share: Part
+    lanes: list[Count] = Field(description="Its lanes under query-window.")
+    arrivals: list[StandingArrival]
+
+
+class StandingQueries(Document):
+    """An hour of events under standing queries, aggregated by the pipeline of `keylane aggregate`."""
+
+    queries: Count = Field(description="Queries with results.")
+    queries_with_90_percent: Count = Field(description="The fewest queries that have nine tenths of the events.")
+    window: str
+    begins: str = Field(pattern=r"^\d{2}:\d{2}$")
+    minutes: AtLeastOne
+    events: Count
+    matched: Count
+    late: Count
+    lanes: AtLeastOne
+    batches: AtLeastOne
+    results: Count = Field(description="Windows that were delivered, as verify found them.")
+    missing: Count
+    twice: Count
+    out_of_order: Count
+    divisions: list[StandingDivision] = Field(min_length=3, max_length=3)
+    hottest: list[StandingQuery]
+
+
 class DemoFigures(Document):
     """A seeded day under several contracts, with the cells of the heat maps: figures.json."""
 
@@ -124,6 +177,7 @@ class DemoFigures(Document):
     cases: list[DemoCase]
     merchants: Count
     drift: list[LaneDrift]
+    standing: StandingQueries
 
 
 class DemoDocument(DemoFigures):

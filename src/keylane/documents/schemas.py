@@ -23,6 +23,7 @@ from keylane.documents.assign import AssignDocument
 from keylane.documents.brokers import BrokersDocument, BrokersStatusDocument
 from keylane.documents.check import CheckDocument
 from keylane.documents.demo import DemoDocument
+from keylane.documents.demo_migrate import DemoMigrateDocument
 from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DevLoadDocument, DoctorDocument
 from keylane.documents.explain import Explained, ExplainedKeys
 from keylane.documents.fence import FenceDocument
@@ -75,6 +76,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
     "compact": CompactDocument,
     "demo": DemoDocument,
     "demo-fence": FenceDocument,
+    "demo-migrate": DemoMigrateDocument,
     "demo-shards": ShardsDemoDocument,
     "demo-lesson": LessonDocument,
     "dev-jars": DevJarsDocument,

@@ -5,6 +5,7 @@
     sections       what sections are built from: headings, figures, tables, charts for two widths
     plan_page      the pages of `keylane plan` and `keylane profile`; plan_sections: their sections
     demo_page      the page of `keylane demo`
+    demo_migrate_page  the page of `keylane demo migrate`
     geo_pages      the pages of `keylane geo table` and `keylane match`
     aggregate_page  the page of `aggregate explain`: queries that are hot, late or failing, and lanes
     assign_page    the page of `assign`: members with their lanes, what moved, and every assignor

@@ -1,4 +1,4 @@
-"""The page of `keylane demo`, made from its figures: verdict first, then each stream, drift, and how."""
+"""The page of `keylane demo`, made from its figures: verdict, each stream, standing queries, drift, and how."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ from keylane.report.html import Markup, join, page, tag, texts
 from keylane.report.svg_charts import POWER, bar, lane_profile, legend, stacked
 
 if TYPE_CHECKING:
-    from keylane.documents.demo import DemoCase, DemoFigures, DemoTrial, LaneDrift, OrderKept, Parted
+    from collections.abc import Sequence
+
+    from keylane.documents.demo import (
+        DemoCase,
+        DemoFigures,
+        DemoTrial,
+        LaneDrift,
+        OrderKept,
+        Parted,
+        StandingDivision,
+        StandingQueries,
+        StandingQuery,
+    )
 
 # The part of the demo's page that is about one stream: its lanes over time, its contracts, hot keys, order.
 
@@ -64,8 +76,10 @@ def _maps(case: DemoCase, at: int) -> Markup:
     switch = tag("fieldset", tag("legend", "After"), *buttons, class_="switch")
     return tag(
         "div",
-        tag("div", _map(at, 0, before, tag("p", tag("b", "Before"), before.title, class_="which")), class_="side"),
-        tag("div", _map(at, case.chosen, case.trials[case.chosen], switch), class_="side"),
+        tag(
+            "div", _map(at, 0, before.title, tag("p", tag("b", "Before"), before.title, class_="which")), class_="side"
+        ),
+        tag("div", _map(at, case.chosen, case.trials[case.chosen].title, switch), class_="side"),
         legend(mean, max(cells), f"scale-{at}"),
         class_="maps",
     )
@@ -75,9 +89,13 @@ def _radio(at: int, i: int, *, checked: bool) -> Markup:
     return tag("input", type="radio", name=f"after-{at}", value=i, checked=checked)
 
 
-def _map(at: int, i: int, trial: DemoTrial, head: Markup) -> Markup:
+#: What stands below a map of the day.
+HOURS: Final = ("00:00", "06:00", "12:00", "18:00", "24:00")
+
+
+def _map(at: int, i: int, title: str, head: Markup, clock: Sequence[str] = HOURS, *, noon: bool = True) -> Markup:
     """A heat map's place; the script draws into it, and rewrites its sentence when another contract is chosen."""
-    hours = [tag("span", f"{hour:02}:00") for hour in (0, 6, 12, 18, 24)]
+    hours = [tag("span", text) for text in clock]
     return tag(
         "figure",
         head,
@@ -85,9 +103,9 @@ def _map(at: int, i: int, trial: DemoTrial, head: Markup) -> Markup:
             "div",
             tag("span", "lane 0", class_="first"),
             tag("span", class_="last"),
-            tag("canvas", tabindex=0, role="img", aria_label=f"Lanes over time: {trial.title}"),
+            tag("canvas", tabindex=0, role="img", aria_label=f"Lanes over time: {title}"),
             tag("svg", class_="totals", aria_hidden="true", preserveAspectRatio="none"),
-            tag("i", class_="noon", aria_hidden="true"),
+            tag("i", class_="noon", aria_hidden="true") if noon else None,
             tag("i", class_="cursor", hidden=True),
             class_="plot",
         ),
@@ -190,6 +208,163 @@ def order_line(trial: DemoTrial, words: Words) -> str:
     return f"kept per {words['key']}; for {some} per {unit} only"
 
 
+# The part about standing queries: three ways to divide the work of one aggregation, and its results in order.
+
+
+def standing_section(found: StandingQueries, at: int, salt: bytes) -> Markup:
+    """Everything about the aggregation."""
+    words = texts("demo")["standing"]
+    by_query, by_window, partial = found.divisions
+    named = {
+        "queries": count(found.queries),
+        "hot": count(found.queries_with_90_percent),
+        "events": count(found.events),
+        "lanes": count(found.lanes),
+        "by_query": times(by_query.max_over_mean, 1),
+        "by_window": times(by_window.max_over_mean),
+        "fullest": count(by_window.fullest),
+        "partial": count(partial.fullest),
+    }
+    return tag(
+        "section",
+        *_heading(words),
+        tag("p", words["intro"].format(**named), class_="intro"),
+        _standing_maps(found, at),
+        _divisions(found),
+        _arrived(found, salt),
+        id="standing",
+    )
+
+
+def _standing_maps(found: StandingQueries, at: int) -> Markup:
+    words, cells = texts("demo")["standing"]["divisions"], [one.cells for one in found.divisions]
+    begins = _minutes(found.begins)
+    clock = [_clock(begins + found.minutes * quarter // 4) for quarter in range(5)]
+    sides = [
+        tag(
+            "div",
+            _map(at, i, words[one.division], tag("p", words[one.division], class_="which"), clock, noon=False),
+            class_="side",
+        )
+        for i, one in enumerate(found.divisions)
+    ]
+    mean = found.divisions[0].received / max(1, found.lanes * found.minutes)
+    most = max(cell for one in cells for row in one for cell in row)
+    scale = legend(mean, most, f"scale-{at}", what="events", span="minute", whole="hour")
+    return tag("div", *sides, scale, class_="maps three")
+
+
+def _standing_drawn(found: StandingQueries) -> dict[str, object]:
+    words = texts("demo")["standing"]["divisions"]
+    return {
+        "trials": [
+            {
+                "title": words[one.division],
+                "cells": one.cells,
+                "maxOverMean": times(one.max_over_mean),
+                "idle": one.idle_lanes,
+                "learned": False,
+                "what": _received(one),
+            }
+            for one in found.divisions
+        ],
+        "begin": _minutes(found.begins),
+        "step": 1,
+        "over": "the hour",
+    }
+
+
+def _received(one: StandingDivision) -> str:
+    return "partial aggregates" if one.division == "query-window-partial" else "events"
+
+
+def _minutes(clock: str) -> int:
+    hours, _, minutes = clock.partition(":")
+    return 60 * int(hours) + int(minutes)
+
+
+def _clock(minutes: int) -> str:
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _divisions(found: StandingQueries) -> Markup:
+    words, worst = texts("demo")["standing"]["divisions"], max(one.max_over_mean for one in found.divisions)
+    most = max(one.fullest for one in found.divisions)
+    heads = (
+        "Work divided by",
+        "Lanes receive",
+        "Fullest lane",
+        "Fullest lane receives",
+        "Most of one lane in a minute",
+    )
+    rows = [
+        tag(
+            "tr",
+            tag("th", tag("b", words[one.division]), scope="row", class_="name"),
+            tag("td", count(one.received), tag("small", _received(one))),
+            _fullness(one.max_over_mean, worst, kind, ""),
+            tag(
+                "td",
+                tag("span", count(one.fullest), class_="n"),
+                bar(one.fullest / most, count(one.fullest), kind=kind),
+            ),
+            tag("td", count(one.fullest_minute), class_="n"),
+        )
+        for one, kind in zip(found.divisions, ("before", "other", "after"), strict=True)
+    ]
+    head = tag("tr", *(tag("th", text, scope="col") for text in heads))
+    return tag("div", tag("table", tag("thead", head), tag("tbody", *rows)), class_="scroll", tabindex=0)
+
+
+def _arrived(found: StandingQueries, salt: bytes) -> Markup:
+    """The hottest queries, with the sequences of their results batch by batch."""
+    words = texts("demo")["standing"]
+    heads = ("Query", "Events", "Lanes it moves through", "Results, by the batch that delivered them")
+    rows = [
+        tag(
+            "tr",
+            tag("th", masked(one.query_id, salt), scope="row", class_="key"),
+            tag("td", percent(one.share), class_="n"),
+            tag("td", f"{len(one.lanes)} of {found.lanes}"),
+            tag("td", _sequences(one), class_="arrived"),
+        )
+        for one in found.hottest
+    ]
+    head = tag("tr", *(tag("th", text, scope="col") for text in heads))
+    wrong = found.out_of_order + found.missing + found.twice
+    verdict = (
+        f"{count(found.results)} results of {count(found.queries)} queries in {count(found.batches)} batches: "
+        + (
+            "all in order, none missing, none twice."
+            if not wrong
+            else f"{count(wrong)} out of order, missing or twice."
+        )
+    )
+    table = tag("table", tag("thead", head), tag("tbody", *rows), class_="arrivals")
+    return join(
+        tag("h3", words["arrivals"], class_="apart"),
+        tag("p", tag("b", verdict), " ", words["verified"], class_="intro"),
+        tag("div", table, class_="scroll", tabindex=0),
+    )
+
+
+def _sequences(one: StandingQuery) -> Markup:
+    total = sum(arrival.last - arrival.first + 1 for arrival in one.arrivals)
+    sizes = [(arrival.last - arrival.first + 1) / total for arrival in one.arrivals]
+    text = " · ".join(_range(arrival.first, arrival.last) for arrival in one.arrivals)
+    kinds = ("kept", "sub")
+    return join(stacked([(size, kinds[i % 2]) for i, size in enumerate(sizes)], text), tag("small", text))
+
+
+def _range(first: int, last: int) -> str:
+    """Two sequences as a range.
+
+    >>> _range(0, 13), _range(59, 59)
+    ('0–13', '59')
+    """
+    return str(first) if first == last else f"{first}–{last}"
+
+
 def demo_page(document: DemoFigures, salt: bytes | None = None) -> str:
     """The whole file. `salt` goes into the hashes of keys; left out, it is drawn and forgotten."""
     salt = secrets.token_bytes(16) if salt is None else salt
@@ -199,6 +374,7 @@ def demo_page(document: DemoFigures, salt: bytes | None = None) -> str:
         tag(
             "main",
             *(case_section(case, i, salt) for i, case in enumerate(document.cases)),
+            standing_section(document.standing, len(document.cases), salt),
             _drift(document),
             _how(document),
         ),
@@ -221,12 +397,17 @@ def _drawn(document: DemoFigures) -> dict[str, object]:
                         "maxOverMean": times(trial.max_over_mean),
                         "idle": trial.idle_lanes,
                         "learned": trial.source == "morning",
+                        "what": "records",
                     }
                     for trial in case.trials
-                ]
+                ],
+                "begin": 0,
+                "step": 30,
+                "over": "the day",
             }
             for case in document.cases
-        ],
+        ]
+        + [_standing_drawn(document.standing)],
     }
 
 
@@ -390,6 +571,8 @@ def _commands(document: DemoFigures) -> list[str]:
         f"keylane check contracts/{case.trials[0].name}.yaml --data source/{case.name}",
         f"keylane check {chosen} --data source/{case.name}",
         f"keylane route {chosen} --from source/{case.name} --to streams",
+        "keylane aggregate verify aggregate/results",
+        "keylane aggregate explain aggregate/results --lanes 64",
     ]
 
 

@@ -392,8 +392,10 @@ def _steps(values: list[float], top: float) -> str:
     return f"M0 {(1 - values[0] / top) * 100:.2f}{''.join(steps)}"
 
 
-def legend(mean: float, most: int, name: str) -> Markup:
-    """The colour scale, from no record to the fullest cell of any contract."""
+def legend(
+    mean: float, most: int, name: str, *, what: str = "records", span: str = "half hour", whole: str = "day"
+) -> Markup:
+    """The colour scale, from no record to the fullest cell of any map; a cell is `what` of one lane and `span`."""
     stops = [tag("stop", offset=length(i / (STOPS - 1)), class_=f"h{i}") for i in range(STOPS)]
     gradient = tag("defs", tag("linearGradient", *stops, id=name))
     marks = [_tick((value * mean / most) ** POWER, f"{value}×") for value in _ticks(mean, most)]
@@ -406,12 +408,12 @@ def legend(mean: float, most: int, name: str) -> Markup:
             join(*marks),
             _tick(1, times(most / mean, 1), last=True),
             role="img",
-            aria_label=f"Colour scale: 1× is {count(round(mean))} records a lane and half hour.",
+            aria_label=f"Colour scale: 1× is {count(round(mean))} {what} a lane and {span}.",
         ),
         tag(
             "figcaption",
-            f"1× = {count(round(mean))} records in one lane and half hour, the mean. ",
-            "Bars beside a map: each lane's whole day; the dashed line is their mean.",
+            f"1× = {count(round(mean))} {what} in one lane and {span}, the mean. ",
+            f"Bars beside a map: each lane's whole {whole}; the dashed line is their mean.",
         ),
         class_="legend",
     )

@@ -36,7 +36,16 @@ if TYPE_CHECKING:
 #: What a certificate of `verify` has nothing of.
 SOUND = {"lost": 0, "offset_gaps": 0, "violations": [], "miscounted": [], "unproven": []}
 COMMANDS = ["explain", "identify", "check", "profile", "plan", "doctor", "dev-kafka", "dev-jars", "verify"]
-COMMANDS += ["demo-fence", "demo-shards", "demo-lesson", "brokers", "brokers-status", "match", "geo-table"]
+COMMANDS += [
+    "demo-fence",
+    "demo-shards",
+    "demo-lesson",
+    "demo-migrate",
+    "brokers",
+    "brokers-status",
+    "match",
+    "geo-table",
+]
 COMMANDS += ["shards-plan", "shards-apply", "shards-key", "shards-keys", "shards-keys-import", "shards-keys-moved"]
 
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from keylane.documents.demo import DemoCase, DemoFigures, Parted
+from keylane.documents.demo import (
+    DemoCase,
+    DemoFigures,
+    Parted,
+    StandingArrival,
+    StandingDivision,
+    StandingQueries,
+    StandingQuery,
+)
 from keylane.pipelines.demo import contracts, figures
 from keylane.pipelines.demo.figures import BUCKETS, KeyCounts, LaneCounts, order_kept
 
@@ -36,6 +44,7 @@ def document() -> Callable[..., DemoFigures]:
             cases=cases,
             merchants=1_000,
             drift=drift,
+            standing=_standing(rng),
         )
 
     return make
@@ -68,4 +77,45 @@ def _case(rng: np.random.Generator, stream: Any, choices: list[contracts.DemoCon
         chosen=len(choices) - 1,
         trials=trials,
         hot_keys=hot,
+    )
+
+
+def _standing(rng: np.random.Generator, lanes: int = 16, minutes: int = 60) -> StandingQueries:
+    """An aggregation of two batches, whose first lane is fullest by query."""
+    even, partial = (rng.poisson(mean, (lanes, minutes)) for mean in (20, 4))
+    full = even.copy()
+    full[0] += 60
+    cells = {"query": full, "query-window": even, "query-window-partial": partial}
+    arrivals = [StandingArrival(batch=0, first=0, last=13), StandingArrival(batch=1, first=14, last=59)]
+    return StandingQueries(
+        queries=1_000,
+        queries_with_90_percent=15,
+        window="1 minute",
+        begins="09:00",
+        minutes=minutes,
+        events=int(full.sum()),
+        matched=int(full.sum()),
+        late=0,
+        lanes=lanes,
+        batches=2,
+        results=60_000,
+        missing=0,
+        twice=0,
+        out_of_order=0,
+        divisions=[
+            StandingDivision.model_validate(
+                {
+                    "division": division,
+                    "received": int(found.sum()),
+                    "max_over_mean": float(found.sum(axis=1).max() / found.sum(axis=1).mean()),
+                    "fullest_lane": int(found.sum(axis=1).argmax()),
+                    "fullest": int(found.sum(axis=1).max()),
+                    "fullest_minute": int(found.max()),
+                    "idle_lanes": 0,
+                    "cells": found.tolist(),
+                }
+            )
+            for division, found in cells.items()
+        ],
+        hottest=[StandingQuery(query_id="watch-0042", events=900, share=0.06, lanes=[0, 3, 7], arrivals=arrivals)],
     )

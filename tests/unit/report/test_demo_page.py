@@ -98,10 +98,22 @@ def test_the_verdict_comes_first_and_every_part_is_there(document: Document) -> 
         "payments",
         "rides",
         "queries",
+        "standing",
         "drift",
         "how",
     ]
-    assert text.count("<canvas") == 6
+    assert text.count("<canvas") == 9
+
+
+def test_the_scale_of_standing_maps_says_events_minute_and_hour(document: Document) -> None:
+    scale = r"1× = [\d,]+ (\w+) in one lane and ([\w ]+), the mean. Bars beside a map: each lane\S+ whole (\w+)"
+    said = re.findall(scale, demo_page(document()))
+    assert said == [("records", "half hour", "day")] * 3 + [("events", "minute", "hour")]
+
+
+@pytest.mark.parametrize(("wrong", "said"), [(0, "all in order, none missing, none twice."), (2, "2 out of order")])
+def test_results_out_of_order_are_said_to_be(document: Document, wrong: int, said: str) -> None:
+    assert said in demo_page(changed(document(), lambda plain: plain["standing"].update(out_of_order=wrong)))
 
 
 def test_what_was_learned_is_marked_as_in_or_out_of_sample(document: Document) -> None:

@@ -1,6 +1,7 @@
 """The demo's steps in a row: make the day, write it, learn from its morning, route it under each contract, count.
 
-`run_demo` leaves a folder: `source/` (Parquet, as a source of `keylane route`), `contracts/` (YAML) and `figures.json`.
+`run_demo` leaves a folder: `source/` (Parquet, as a source of `keylane route`), `contracts/` (YAML), `aggregate/` (see
+`standing`) and `figures.json`.
 The page is made from what it returns, by `keylane.report.demo_page`.
 """
 
@@ -22,6 +23,7 @@ from keylane.documents.demo import DemoCase, DemoFigures, Parted
 from keylane.errors import DataError, KeylaneError, SparkError, TargetError
 from keylane.pipelines.demo import contracts, figures, traffic
 from keylane.pipelines.demo.figures import BUCKETS, NOON, KeyCounts, LaneCounts, order_kept
+from keylane.pipelines.demo.standing import run_standing
 from keylane.pipelines.demo.traffic import DAY, MINUTE
 from keylane.spark import with_placements
 
@@ -161,6 +163,7 @@ def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say
         if stream.name == "payments":
             drift = _drift(tallied, sizes.merchants)
             say(f"drift: {len(drift)} changes of lane count for {numbers.count(sizes.merchants)} merchants")
+    standing = run_standing(spark, to / "aggregate", seed, sizes.standing, sizes.standing_events, say)
     demo = DemoFigures(
         version=__version__,
         spark=spark.version,
@@ -170,6 +173,7 @@ def run_demo(spark: SparkSession, to: Path, seed: int, sizes: traffic.Sizes, say
         cases=cases,
         merchants=sizes.merchants,
         drift=drift,
+        standing=standing,
     )
     (to / "figures.json").write_text(json.dumps(demo.as_json()), encoding="utf-8")
     return demo

@@ -5,7 +5,8 @@ payments       two records an order (authorised, captured); few merchants are he
 rides          three records a ride (requested, picked up, dropped off); by the people of a city and its own clock
 query_events   standing queries: 1.5 % of them cause 90 % of the events, and a few of those begin in the afternoon
 
-All chance comes from the generator passed in: the same seed gives the same day. Who writes them down: `run`.
+All chance comes from the generator passed in: the same seed gives the same day. Who writes them down: `run`. The hour
+of events that standing queries watch: `standing`.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class Sizes:
     rides: int = 50_000
     queries: int = 8_000
     query_events: int = 400_000
+    standing: int = 1_000
+    standing_events: int = 150_000
     scale: float = 1.0
 
     def scaled(self, by: float) -> Sizes:
@@ -110,6 +113,7 @@ class Sizes:
             orders=max(1, round(self.orders * by)),
             rides=max(1, round(self.rides * by)),
             query_events=max(1, round(self.query_events * by)),
+            standing_events=max(1, round(self.standing_events * by)),
             scale=self.scale * by,
         )
 
@@ -128,7 +132,7 @@ def payments(rng: np.random.Generator, sizes: Sizes) -> pa.Table:
 
 def _orders(rng: np.random.Generator, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Merchant (by rank) and time of every order: everyday ones, some of which then become bursts."""
-    merchant = _draw(rng, merchant_weights(sizes.merchants), sizes.orders)
+    merchant = draw(rng, merchant_weights(sizes.merchants), sizes.orders)
     start = _times(rng, SHOPPING, sizes.orders)
     for rank, begin, length, share in _bursts(rng, sizes.merchants):
         rows = rng.integers(0, sizes.orders, round(share * sizes.orders))
@@ -165,7 +169,7 @@ def all_merchants(merchants: int) -> pa.Array:
 
 def rides(rng: np.random.Generator, sizes: Sizes) -> pa.Table:
     """Columns ts, event, city, ride_id."""
-    city = _draw(rng, np.array([one.millions for one in CITIES]), sizes.rides)
+    city = draw(rng, np.array([one.millions for one in CITIES]), sizes.rides)
     clock = np.array([int(one.utc * HOUR) for one in CITIES])[city]
     requested = (_times(rng, RIDING, sizes.rides) - clock) % LENGTH
     picked_up = requested + (rng.gamma(3, 1.6, sizes.rides) * MINUTE).astype(np.int64)
@@ -178,7 +182,7 @@ def rides(rng: np.random.Generator, sizes: Sizes) -> pa.Table:
 def query_events(rng: np.random.Generator, sizes: Sizes) -> pa.Table:
     """Columns ts, event, query_id, value."""
     weights = query_weights(rng, sizes.queries)
-    query = _draw(rng, weights, sizes.query_events)
+    query = draw(rng, weights, sizes.query_events)
     time = _times(rng, OFFICE, sizes.query_events)
     late = np.isin(query, late_queries(sizes.queries))
     time[late] = _times(rng, OFFICE, int(late.sum()), begin=LATE)
@@ -209,7 +213,7 @@ def late_queries(queries: int) -> range:
     return range(hot_queries(queries) // 40)
 
 
-def _draw(rng: np.random.Generator, weights: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+def draw(rng: np.random.Generator, weights: NDArray[np.float64], size: int) -> NDArray[np.int64]:
     """Indices by weight; much quicker than `choice` with weights."""
     steps = np.cumsum(weights)
     return np.searchsorted(steps, rng.random(size) * steps[-1], side="right")
@@ -219,7 +223,7 @@ def _times(rng: np.random.Generator, curve: tuple[int, ...], size: int, begin: i
     """Microseconds of the day, from the hour `begin` on; an hour's weight passes smoothly into the next one's."""
     minutes = np.interp(np.arange(1440) / 60, np.arange(-1, 25) + 0.5, (curve[-1], *curve, curve[0]))
     minutes[: begin * 60] = 0
-    return _draw(rng, minutes, size) * MINUTE + rng.integers(0, MINUTE, size)
+    return draw(rng, minutes, size) * MINUTE + rng.integers(0, MINUTE, size)
 
 
 def _ids(prefix: str, numbers: NDArray[np.int64], width: int) -> pa.Array:

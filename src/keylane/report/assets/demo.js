@@ -44,18 +44,18 @@
       }
     });
     context.putImageData(image, 0, 0);
-    canvas.setAttribute("aria-label", say(trial, each) + " Arrow keys read single cells.");
-    map.querySelector(".said").textContent = say(trial, each);
+    canvas.setAttribute("aria-label", say(one, trial, each) + " Arrow keys read single cells.");
+    map.querySelector(".said").textContent = say(one, trial, each);
     map.querySelector(".last").textContent = "lane " + (trial.cells.length - 1);
     totals(map.querySelector(".totals"), trial, each, rows);
     map.dataset.drawn = trial.title;
   }
 
-  function say(trial, each) {
+  function say(one, trial, each) {
     const idle = trial.idle ? ` ${trial.idle} lanes never get a record.` : "";
     const shared = each > 1 ? ` Each row is the fullest of ${each} lanes.` : "";
     const learned = trial.learned ? " Learned from the left half; the right half was new to it." : "";
-    return `${number.format(trial.cells.length)} lanes: the fullest holds ${trial.maxOverMean} the mean over the day.${idle}${learned}${shared}`;
+    return `${number.format(trial.cells.length)} lanes: the fullest holds ${trial.maxOverMean} the mean over ${one.over}.${idle}${learned}${shared}`;
   }
 
   // Bars beside the map: what each lane holds over the day, all contracts on one scale, and the mean as a line.
@@ -73,9 +73,10 @@
     svg.replaceChildren(shape("path", { d: path, class: "sums" }), shape("line", { x1: mean, x2: mean, y1: 0, y2: 100, class: "mean" }));
   }
 
-  function clock(column) {
-    const text = (half) => String(Math.floor(half / 2)).padStart(2, "0") + (half % 2 ? ":30" : ":00");
-    return text(column) + "–" + text(column + 1);
+  function clock(one, column) {
+    const two = (value) => String(value).padStart(2, "0");
+    const text = (minutes) => two(Math.floor(minutes / 60)) + ":" + two(minutes % 60);
+    return text(one.begin + column * one.step) + "–" + text(one.begin + (column + 1) * one.step);
   }
 
   function point(map, x, y, at) {
@@ -83,8 +84,8 @@
     const { each, rows } = rowsOf(trial);
     const lane = fullest(trial, rows[y], each, x), cell = trial.cells[lane][x];
     const head = document.createElement("b");
-    head.textContent = `lane ${lane}, ${clock(x)}`;
-    tip.replaceChildren(head, `${number.format(cell)} records, ${(cell / one.mean).toFixed(1)}×`);
+    head.textContent = `lane ${lane}, ${clock(one, x)}`;
+    tip.replaceChildren(head, `${number.format(cell)} ${trial.what}, ${(cell / one.mean).toFixed(1)}×`);
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     tip.style.left = Math.max(8, Math.min(innerWidth - box.width - 8, at.x + 14)) + "px";

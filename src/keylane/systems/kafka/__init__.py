@@ -15,6 +15,7 @@
     owner      a consumer that owns its lanes for life, with snapshots; owner_writers: what it writes, behind a fence
     owner_epochs  the headers that say which owner wrote a record, and the filter of readers
     load       a producer and a consumer group that measure themselves, for `demo lesson`
+    growing    live producers and a live reader of a topic that grows, for `demo migrate`
     migration  a topic that changes its lanes, and a journal in a topic; migration_clients: producers and readers by it
     reassign   what brokers carry, and moving it
     group      a live consumer group, read; group_assignor: keylane's assignors inside one

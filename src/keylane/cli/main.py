@@ -42,7 +42,7 @@ INNER: Final[dict[str, dict[str, Any]]] = {
         "verify": {},
         "explain": {},
     },
-    "demo": {"fence": {}, "lesson": {}, "shards": {}},
+    "demo": {"fence": {}, "lesson": {}, "migrate": {}, "shards": {}},
     "dev": {"jars": {}, "kafka": {"up": {}, "down": {}, "status": {}, "load": {}}},
 }
 #: Names of before, which still work and are not listed.

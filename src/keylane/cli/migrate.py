@@ -161,9 +161,8 @@ def _cost(document: MigratePlanDocument) -> Section:
     from keylane.report.migrate_page import cost_rows
 
     rows = cost_rows(document.cost) if document.cost is not None else []
-    known = [row for row in rows if document.observed is not None or row[2] != "unknown"]
     title = "What moves, and what it needs; -o json has the parts of the pause:"
-    return Section(COST, [dict(zip(COST, row, strict=True)) for row in known], title)
+    return Section(COST, [dict(zip(COST, row, strict=True)) for row in rows], title)
 
 
 def _answer(document: MigratePlanDocument) -> list[str]:

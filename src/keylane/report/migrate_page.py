@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
+from keylane.migration.cost import NOT_ASKED
 from keylane.numbers import count, duration, plural, share, size
 from keylane.report.heatmap import waits_for
 from keylane.report.html import Markup, join, tag
@@ -89,7 +90,10 @@ def shown(figure: MigrationFigure, form: Callable[[float], str]) -> str:
 
 
 def cost_rows(cost: PlannedCost) -> list[tuple[str, str, str, str]]:
-    """What it moves and needs, a row each: what, how much, how that is known, and by what or why not."""
+    """What it moves and needs, a row each: what, how much, how that is known, and by what or why not.
+
+    What only a stream could say is left out where none was asked.
+    """
     figures: tuple[tuple[str, MigrationFigure, Callable[[float], str]], ...] = (
         ("records that are there", cost.records, _whole),
         ("bytes that are there", cost.stored_bytes, size),
@@ -103,7 +107,7 @@ def cost_rows(cost: PlannedCost) -> list[tuple[str, str, str, str]]:
         ("network", cost.network_bytes, size),
         ("pause of producers", cost.pause_seconds, _seconds),
     )
-    return [(what, shown(one, form), one.known, one.basis) for what, one, form in figures]
+    return [(what, shown(one, form), one.known, one.basis) for what, one, form in figures if one.basis != NOT_ASKED]
 
 
 def _whole(number: float) -> str:
@@ -120,7 +124,9 @@ def _cost(document: MigratePlanDocument) -> Markup | None:
         return None
     rows = [(what, figure, how, sentence(visible(basis))) for what, figure, how, basis in cost_rows(document.cost)]
     heads = {"What": "", "How much": "n", "How it is known": "", "By what": ""}
-    return section("cost", intro_of("cost"), stacked(heads, rows, "What moves, and what it needs"))
+    asked = document.old.address is not None
+    note = None if asked else tag("p", sentence(f"records, bytes and keys are not known: {NOT_ASKED}"), class_="note")
+    return section("cost", intro_of("cost"), stacked(heads, rows, "What moves, and what it needs"), note)
 
 
 def _pause(document: MigratePlanDocument) -> Markup | None:
@@ -140,7 +146,15 @@ def _kept(seconds: float | None) -> str:
 def _timetable(document: MigratePlanDocument) -> Markup | None:
     if not document.steps:
         return None
-    rows = [(str(one.step), one.who, visible(one.action), visible(one.why)) for one in document.steps]
+    rows = [
+        (
+            str(one.step),
+            one.who,
+            visible(f"{one.action}: {one.command}" if one.command else one.action),
+            visible(one.why),
+        )
+        for one in document.steps
+    ]
     return section(
         "timetable", intro_of("timetable"), stacked({"Step": "n", "Who": "", "What": "", "Why": ""}, rows, "Steps")
     )
@@ -209,8 +223,11 @@ def _waits(document: MigratePlanDocument) -> Markup | None:
         (visible(lane), count(len(parents)), ", ".join(visible(str(one)) for one in parents[:60]))
         for lane, parents in list(document.drain.items())[:MOST_ROWS]
     ]
-    heads = {"New lane": "n", "Old lanes": "n", "Which": ""}
-    return section("waits", intro_of("waits"), stacked(heads, rows, "Waits"), more_rows(len(document.drain), "lanes"))
+    heads = {"New lane": "", "Old lanes": "n", "Which": ""}
+    listed = join(stacked(heads, rows, "Waits"), more_rows(len(document.drain), "lanes"))
+    is_long = len(document.drain) > MOST_DRAWN
+    shown_as = tag("details", tag("summary", "The new lanes as a table"), listed) if is_long else listed
+    return section("waits", intro_of("waits"), shown_as)
 
 
 def _breaks(document: MigratePlanDocument) -> Markup | None:

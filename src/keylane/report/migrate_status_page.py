@@ -70,9 +70,7 @@ def _top(document: MigrateStatusDocument) -> Markup:
             fact("Time left", duration(document.seconds_left), "at the speed of the last second")
             if document.seconds_left is not None
             else None,
-            fact("Pause of producers", duration(pause), "from the hold to the end of it")
-            if pause is not None
-            else None,
+            fact("Pause of producers", _lasted(pause), "from the hold to the end of it") if pause is not None else None,
             fact("Late writers", count(len(late)), plural(sum(one.records for one in late), "record"), kind="worse")
             if late
             else None,
@@ -181,9 +179,9 @@ def _drained(document: MigrateStatusDocument) -> Markup | None:
 def lanes_drawing(lanes: list[MigrationLane], width: int = WHOLE) -> Markup:
     """A bar for each old lane, as high as what is left of it, and below the line a square that is full when drained."""
     most = max([1, *(one.left or 0 for one in lanes)])
-    box = Box(58, 20, width - 8, 20 + _HIGH)
+    step = min(64.0, (width - 66) / len(lanes))
+    box = Box(58, 28, 58 + max(120.0, step * len(lanes)), 28 + _HIGH)
     y = Scale(0, most * 1.04, box.bottom, box.top)
-    step = min(48.0, (box.right - box.left) / len(lanes))
     places = [box.left + step * number for number in range(len(lanes))]
     numbered = spaced(places, 8 * len(str(len(lanes) - 1)) + 6)
     marks = [
@@ -247,7 +245,7 @@ def _journal(document: MigrateStatusDocument) -> Markup | None:
         )
         for entry, end in _lasts(document)[:MOST_ROWS]
     ]
-    heads = {"Entry": "n", "Phase": "", "At (UTC)": "n", "Lasted": "n", "Driver": "n"}
+    heads = {"Entry": "", "Phase": "", "At (UTC)": "n", "Lasted": "n", "Driver": "n"}
     return section(
         "journal", intro_of("journal"), stacked(heads, rows, "Entries"), more_rows(len(document.entries), "entries")
     )

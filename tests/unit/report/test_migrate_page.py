@@ -33,8 +33,10 @@ def test_the_page_has_a_timetable_and_every_edge(tmp_path: Path) -> None:
     assert "new lane 15\nwaits for 3, 9" in drawn
 
 
-def test_many_lanes_are_a_table_and_nothing_to_do_is_neither(tmp_path: Path) -> None:
-    assert 'id="drain"' not in migrate_page(planned(tmp_path, MOST_DRAWN + 12))
+def test_many_lanes_are_squares_and_nothing_to_do_is_nothing(tmp_path: Path) -> None:
+    many = migrate_page(planned(tmp_path, MOST_DRAWN + 12))
+    assert "keylane-chart matrix" in many
+    assert "keylane-chart loads" not in many
     idle = migrate_page(planned(tmp_path, 12))
     assert "Nothing to do" in idle
     assert 'id="waits"' not in idle

@@ -212,8 +212,8 @@ def _moves(
     if measure.whole:
         keys, moved_keys = (Figure(many, "measured", how) for many in (found.keys, found.moved_keys))
     else:
-        text = f"{how}; they have {plural(found.keys, 'key')}, of which {count(found.moved_keys)} change lane"
-        keys = moved_keys = unknown(f"how many keys the other records have is not known: {text}")
+        seen = f"{plural(found.keys, 'key')}, of which {count(found.moved_keys)} change lane"
+        keys = moved_keys = unknown(f"only {how} were read, which have {seen}")
     if all_ is None or moved is None:
         nothing = Figure(0, "measured", how) if measure.whole else unknown("no record could be read")
         return keys, moved_keys, nothing, nothing

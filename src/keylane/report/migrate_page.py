@@ -70,8 +70,11 @@ def _top(document: MigratePlanDocument) -> Markup:
 
 def _needs(cost: PlannedCost) -> tuple[Markup | None, ...]:
     """What is copied and how long producers stand, as far as it is known."""
-    copied, pause = cost.copied_bytes, cost.pause_seconds
+    moved, copied, pause = cost.moved_records, cost.copied_bytes, cost.pause_seconds
     return (
+        fact("Records of keys that change lane", shown(moved, _whole), _HOW[moved.known])
+        if moved.value is not None
+        else None,
         fact("Bytes that are copied", shown(copied, size), _HOW[copied.known]) if copied.value is not None else None,
         fact("Pause of producers", shown(pause, duration), "the waits that are known: see below")
         if pause.value is not None

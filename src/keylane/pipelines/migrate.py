@@ -73,6 +73,7 @@ def plan_migrate(
         _check_dual(planned, producers, source, target, gated=gated)
     if planned.mode == "mirror" and planned.steps and target is not None:
         _check_target(source, target, now, producers)
+    observed = _observed(source, planned, after.lane_count, groups, options) if source else None
     terms = _terms(was, now, producers, gated=gated, dual=dual)
     return MigratePlanDocument(
         mode=planned.mode,
@@ -97,7 +98,7 @@ def plan_migrate(
         gated=gated,
         dual=dual,
         cost=_cost(before, after, planned, source, target, terms, options),
-        observed=_observed(source, planned, after.lane_count, groups, options) if source else None,
+        observed=observed,
     )
 
 

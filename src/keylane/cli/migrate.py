@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PENDING: Final = 3
 STEPS: Final = ("step", "who", "action", "command")
 DRAIN: Final = ("lane", "waits_for")
+COST: Final = ("what", "figure", "known", "basis")
 #: New lanes that a table shows; all of them are in the other formats.
 SHOWN: Final = 48
 ENTRIES: Final = ("number", "phase", "at", "driver")
@@ -44,7 +45,7 @@ def migrate() -> None:
     \b
     keylane migrate plan old.yaml new.yaml     what moves, who waits for whom, and in which steps
     keylane migrate run plan.json              carry a saved plan out; again after a kill
-    keylane migrate status plan.json           phase, fences, lanes that are drained, lag
+    keylane migrate status plan.json           phase, fences, lanes that are drained, lag; --report: a page
     keylane migrate verify plan.json           the certificate: the order of every key, from the stream itself
     keylane migrate rollback plan.json         back to the old contract, before producers switch
     """
@@ -140,7 +141,7 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
     title = "Each new lane (partition) waits for these old lanes to be drained to their fence:"
     if len(rows) > SHOWN:
         title = f"The first {SHOWN} of {count(len(rows))} new lanes wait for these old lanes; -o json has all:"
-    sections = [steps, Section(DRAIN, rows[:SHOWN] if document.steps else [], title)]
+    sections = [steps, _cost(document), Section(DRAIN, rows[:SHOWN] if document.steps else [], title)]
     breaks = [f"note: {text}" for text in document.breaks]
     if document.steps and document.drain_rule == "ranges":
         breaks.append(
@@ -153,6 +154,15 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
         can_run = can_run and (document.mode == "in-place" or document.new.address is not None)
         breaks += [f"plan: {saved}", *([f"carry it out: keylane migrate run {saved}"] if can_run else [])]
     return Result(document, sections, breaks, PENDING if document.steps else 0, _answer(document))
+
+
+def _cost(document: MigratePlanDocument) -> Section:
+    """What it moves and needs; with an address, what the streams were asked."""
+    from keylane.report.migrate_page import cost_rows
+
+    rows = cost_rows(document.cost) if document.cost is not None else []
+    title = "What moves, and what it needs; -o json has the parts of the pause:"
+    return Section(COST, [dict(zip(COST, row, strict=True)) for row in rows], title)
 
 
 def _answer(document: MigratePlanDocument) -> list[str]:
@@ -244,21 +254,32 @@ def run(
 @migrate.command(short_help="How far a migration is: phase, fences, drained lanes, lag.")
 @_plan_argument
 @_journal_option
+@click.option("--report", type=click.Path(), metavar="FILE", help="Write a page to look at.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
 @client_options
 @output_option
-def status(plan: Path, journal: str | None, output: str, **kafka: Any) -> tuple[Result, str]:
-    """Show how far the migration of PLAN is. Nothing is changed.
+def status(
+    plan: Path, journal: str | None, report: str | None, force: bool, output: str, **kafka: Any
+) -> tuple[Result, str]:
+    """Show how far the migration of PLAN is. Nothing is changed: ask at any time, while it runs too.
 
     \b
     keylane migrate status plan.json
+    keylane migrate status plan.json --report status.html --force
 
     Exit codes: 0 it is over; 3 it is not; 4 an old producer still writes behind a fence.
     """
     from keylane.pipelines.migrate_run import status_migrate
     from keylane.systems.endpoint import StreamOptions
 
+    check_apart(report, inputs=(plan,))
+    check_free(report, force=force)
     document = status_migrate(plan, journal=journal, options=StreamOptions(properties_from(kafka)))
-    return _status(document), output
+    if report:
+        from keylane.report.migrate_status_page import migrate_status_page
+
+        write(report, migrate_status_page(document))
+    return _status(document, report), output
 
 
 @migrate.command(short_help="Back to the old contract, before producers switch.")
@@ -337,7 +358,7 @@ def verify(
     return _certificate(document, saved), output
 
 
-def _status(document: MigrateStatusDocument) -> Result:
+def _status(document: MigrateStatusDocument, report: str | None = None) -> Result:
     drained = sum(one.drained is True for one in document.lanes)
     parts = [f"{document.phase or 'not begun'}: {document.stream}"]
     if document.lanes:
@@ -354,6 +375,7 @@ def _status(document: MigrateStatusDocument) -> Result:
         f"the first at offset {one.offset} of lane {one.lane}"
         for one in document.late_writers
     ]
+    lines += [f"page: {report}"] if report else []
     rows = [one.as_json() for one in document.lanes]
     sections = [
         Section(LANES, rows[:SHOWN], "Old lanes (partitions), and how far they are drained:"),

@@ -67,6 +67,43 @@ class MigrationStream(Document):
     cleanup_policy: str
 
 
+class MigrationFigure(Document):
+    """A figure of a plan, and how it is known."""
+
+    value: AtLeastZero | None = Field(description="Null where it is unknown; `basis` says why.")
+    known: Literal["measured", "sampled", "computed", "unknown"] = Field(
+        description="measured: asked of the system, or all records were read; sampled: from a part of the records; "
+        "computed: from the contracts and the rules of a run."
+    )
+    basis: Text
+
+
+class MigrationPausePart(Document):
+    """A part of the time for which producers stand."""
+
+    what: Text
+    seconds: AtLeastZero | None = Field(description="About, at most; null: not known before.")
+    basis: Text
+
+
+class PlannedCost(Document):
+    """What carrying out a plan needs, and what it moves."""
+
+    records: MigrationFigure
+    stored_bytes: MigrationFigure = Field(description="What the old stream holds, one replica.")
+    keys: MigrationFigure
+    moved_keys: MigrationFigure = Field(description="Keys whose lane becomes another.")
+    moved_records: MigrationFigure = Field(description="Records of such keys; in place they stay where they are.")
+    moved_bytes: MigrationFigure = Field(description="Bytes of these records, one replica.")
+    copied_records: MigrationFigure
+    copied_bytes: MigrationFigure
+    disk_bytes: MigrationFigure = Field(description="What is needed beside the old stream, all replicas.")
+    network_bytes: MigrationFigure = Field(description="Read, and written to every replica.")
+    pause_seconds: MigrationFigure = Field(description="The parts of the pause that are known, together.")
+    pause_parts: list[MigrationPausePart]
+    records_read: Count = Field(description="Records that were read to find this out.")
+
+
 class MigratePlanDocument(Document):
     """How a stream gets from one contract to another, and what waits for what."""
 
@@ -104,6 +141,9 @@ class MigratePlanDocument(Document):
     groups: list[Text] = Field(description="Reader groups whose committed offsets show which lanes are drained.")
     gated: bool = Field(description="Whether readers honour the gate; otherwise they drain before producers go on.")
     dual: bool = Field(description="By a mirror: whether producers write to both streams instead of stopping.")
+    cost: PlannedCost | None = Field(
+        description="Keys and bytes that move, the pause, disk and network; null where there is nothing to do."
+    )
     observed: MigrationStream | None = Field(
         description="The stream as it is; null where the plan is from contracts alone, and cannot be carried out."
     )
@@ -159,6 +199,7 @@ class MigrateStatusDocument(Document):
     phase: MigrationPhase | None = Field(description="Null before it is begun.")
     over: bool
     appended: Count = Field(description="Entries that this run has appended.")
+    looked_at: AtLeastZero = Field(description="When this was looked at, in seconds since 1970.")
     waits_for: MigrationWait | None
     pause_seconds: AtLeastZero | None = Field(
         description="From the entry that let producers stop to the one that let them go on; null: not yet."

@@ -2,6 +2,7 @@
 
     drain     which old lanes each new lane waits for, from the two contracts alone
     planner   two contracts -> mode, moved share, drain graph and steps
+    cost      keys and bytes that move, disk, network and pause, and how each figure is known
     cutover   the steps as a state machine: a journal and a look at the world -> what to do next
     gate      what a reader may apply meanwhile
     exhaustive_cutover   every interleaving of a small cut-over, with its broken twins

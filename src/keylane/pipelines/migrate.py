@@ -5,21 +5,29 @@ What is planned: `migration.planner`. Which lanes wait for which: `migration.dra
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from keylane.contract.parse import load_contract
 from keylane.documents.migrate import (
     MigratePlanDocument,
     MigrationChange,
+    MigrationFigure,
+    MigrationPausePart,
     MigrationSide,
     MigrationStep,
     MigrationStream,
+    PlannedCost,
 )
 from keylane.errors import LaneCountError, UnsupportedError, UsageError
+from keylane.migration.cost import Figure, RunTerms, cost_of
 from keylane.migration.planner import Streams, plan_migration
+from keylane.pipelines.migrate_mirror import CAUGHT_UP
+from keylane.pipelines.migrate_run import by_key_alone
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.migration_journal import check_producer
+from keylane.systems.migrations import SETTLE, SOON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +73,8 @@ def plan_migrate(
         _check_dual(planned, producers, source, target, gated=gated)
     if planned.mode == "mirror" and planned.steps and target is not None:
         _check_target(source, target, now, producers)
+    observed = _observed(source, planned, after.lane_count, groups, options) if source else None
+    terms = _terms(was, now, producers, gated=gated, dual=dual)
     return MigratePlanDocument(
         mode=planned.mode,
         reason=planned.reason,
@@ -87,7 +97,8 @@ def plan_migrate(
         groups=sorted(set(groups)),
         gated=gated,
         dual=dual,
-        observed=_observed(source, planned, after.lane_count, groups, options) if source else None,
+        cost=_cost(before, after, planned, source, target, terms, options),
+        observed=observed,
     )
 
 
@@ -144,6 +155,43 @@ def _observed(
         retention_seconds=found.retention,
         cleanup_policy=found.cleanup,
     )
+
+
+def _terms(was: Contract, now: Contract, producers: Sequence[str], *, gated: bool, dual: bool) -> RunTerms:
+    """What the pause of a run depends on, and whether keys of records can be placed by both contracts."""
+    old, new = was.spec.key, now.spec.key
+    same = (old.fields, old.encodings) == (new.fields, new.encodings)
+    comparable = same and by_key_alone(was) and by_key_alone(now)
+    return RunTerms(SOON, SETTLE, CAUGHT_UP, tuple(producers), gated, dual, comparable)
+
+
+def _cost(
+    before: Router,
+    after: Router,
+    planned: Migration,
+    source: str | None,
+    target: str | None,
+    terms: RunTerms,
+    options: StreamOptions | None,
+) -> PlannedCost | None:
+    """What it moves and needs, asked of the streams that are given; None where there is nothing to do."""
+    if not planned.steps:
+        return None
+    measure = None
+    if source is not None:
+        there = open_endpoint(source, options)
+        measure = there.measured()
+        if planned.mode == "mirror" and target is not None:
+            terms = replace(terms, replicas=open_endpoint(target, options).replicas_for(there))
+    found = cost_of(before, after, planned, measure, terms)
+    named = ((one.name, getattr(found, one.name)) for one in fields(found))
+    figures = {name: _figure(one) for name, one in named if isinstance(one, Figure)}
+    parts = [MigrationPausePart(what=one.what, seconds=one.seconds, basis=one.basis) for one in found.pause_parts]
+    return PlannedCost(**figures, pause_parts=parts, records_read=found.records_read)
+
+
+def _figure(figure: Figure) -> MigrationFigure:
+    return MigrationFigure(value=figure.value, known=figure.known, basis=figure.basis)
 
 
 def _router(

@@ -24,7 +24,7 @@ from keylane.documents.migrate import (
 )
 from keylane.errors import DataError, TargetError, UnsupportedError, UsageError
 from keylane.groups.ownership import Claim, Terms
-from keylane.migration.cutover import OVER, CutoverPlan, opened, phase_of
+from keylane.migration.cutover import OVER, CutoverPlan, hold_of, opened, phase_of
 from keylane.pipelines.migrate_mirror import RouteMirror
 from keylane.pipelines.shards_files import text_in
 from keylane.router import Router
@@ -241,7 +241,22 @@ def status_migrate(
     """How far a migration is; nothing is changed."""
     saved = read_plan(path, journal, options)
     with saved.migrator() as migrator:
-        return _status(saved, migrator, None, 0)
+        found = _status(saved, migrator, None, 0)
+    waits = _waits(saved, found)
+    return found.model_copy(update={"waits_for": waits}) if waits is not None else found
+
+
+def _waits(saved: SavedMigration, found: MigrateStatusDocument) -> MigrationWait | None:
+    """Whom the phase waits for: producers without an acknowledgement, or old lanes that are not drained."""
+    entries = _entries(saved)
+    hold = hold_of(entries)
+    if hold is not None and found.phase in {"holding", "doubling"}:
+        missing = sorted(set(saved.plan.producers) - saved.journal.stopped(hold))
+        if missing or not saved.plan.producers:
+            return MigrationWait(why="producers", names=missing)
+    behind = [str(one.lane) for one in found.lanes if one.drained is False]
+    for_readers = found.phase == "open" or (not saved.plan.gated and found.phase in {"fenced", "growing"})
+    return MigrationWait(why="readers", names=behind) if behind and for_readers else None
 
 
 @contextmanager
@@ -298,6 +313,7 @@ def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appen
         phase=phase,
         over=phase in OVER,
         appended=appended,
+        looked_at=round(time.time(), 3),
         waits_for=None if waits is None else MigrationWait(why=waits.why, names=list(waits.names)),
         pause_seconds=_rounded(pause_of(entries)),
         lanes=lanes,

@@ -10,7 +10,8 @@
     aggregate_page  the page of `aggregate explain`: queries that are hot, late or failing, and lanes
     assign_page    the page of `assign`: members with their lanes, what moved, and every assignor
     shards_page    the page of `shards plan`: the key space as a line, and the calls as steps
-    migrate_page   the page of `migrate plan`: the timetable, and who waits for whom
+    migrate_page   the page of `migrate plan`: the timetable, who waits for whom, what it needs
+    migrate_status_page  the page of `migrate status`: phases over time, old lanes and what is left of them
     svg_charts     charts as SVG: scales, axes, curves, bars, dots
     heatmap        lanes over time
     charts         the charts as objects, for notebooks; notebook: whole documents there

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.keyspace.layout import ShardLayout
     from keylane.keyspace.load import LoadUnit, MeasuredLoad
+    from keylane.migration.cost import StreamMeasure
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.router import Router
     from keylane.spark.context import RunContext
@@ -452,6 +453,17 @@ class Endpoint:
     def migrator(self) -> AbstractContextManager[Migrator]:
         """What changes the lanes of the stream in place, for as long as the context is open."""
         self._lacks("have its lanes changed in place")
+
+    def measured(self) -> StreamMeasure:
+        """What the stream holds, and a bounded sample of its records, to say what a migration of it costs."""
+        from keylane.migration.cost import StreamMeasure
+
+        why = "keylane does not measure streams of this system"
+        return StreamMeasure(None, None, why, (), why)
+
+    def replicas_for(self, source: Endpoint) -> int | None:
+        """How many replicas a stream's records get here, in the form that they have there; None: not known."""
+        return None
 
     def migration_journal(self) -> MigrationJournal:
         """The stream, or folder, as the journal of a migration."""

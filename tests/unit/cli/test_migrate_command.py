@@ -103,6 +103,28 @@ def test_another_hash_waits_for_every_lane(run: Run, tmp_path: Path, twelve: Pat
     assert all(old == list(range(12)) for old in found["drain"].values())
 
 
+def test_contracts_alone_say_what_is_copied_and_nothing_of_keys(run: Run, tmp_path: Path, twelve: Path) -> None:
+    cost = planned(run, 3, twelve, contract(tmp_path / "new.yaml", 18, epoch=2))["cost"]
+    assert (cost["copied_bytes"]["value"], cost["disk_bytes"]["value"]) == (0, 0)
+    assert (cost["moved_keys"]["value"], cost["moved_keys"]["known"]) == (None, "unknown")
+    _, out, _ = run("migrate", "plan", twelve, tmp_path / "new.yaml")
+    assert "bytes to copy" in out
+    assert "keys that change lane" not in out
+    assert planned(run, 0, twelve, twelve)["cost"] is None
+
+
+def test_files_are_weighed_and_not_read(run: Run, tmp_path: Path, twelve: Path) -> None:
+    new = contract(tmp_path / "v2.yaml", 6, streams=["tx.v2"], name="payments-v2")
+    source = tmp_path / "data"
+    source.mkdir()
+    for name in ("a", "b"):
+        (source / f"{name}.csv").write_text("merchant\nTT0124\n")
+    cost = planned(run, 3, twelve, new, "--from", source, "--to", tmp_path / "out", "--old-lanes", 12)["cost"]
+    assert (cost["stored_bytes"]["value"], cost["copied_bytes"]["known"]) == (32, "measured")
+    assert cost["disk_bytes"]["value"] is None
+    assert "keylane profile" in cost["keys"]["basis"]
+
+
 def test_nothing_to_do(run: Run, twelve: Path) -> None:
     found = planned(run, 0, twelve, twelve)
     assert (found["mode"], found["moved_share"], found["steps"]) == ("in-place", 0.0, [])

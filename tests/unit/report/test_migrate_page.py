@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from keylane import migrate_plan
+from keylane.documents.migrate import MigrationFigure
 from keylane.report.migrate_page import MOST_DRAWN, drain_drawing, migrate_page
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ def test_the_page_has_a_timetable_and_every_edge(tmp_path: Path) -> None:
     assert "new lane 15\nwaits for 3, 9" in drawn
 
 
-def test_many_lanes_are_a_table_and_nothing_to_do_is_neither(tmp_path: Path) -> None:
-    assert 'id="drain"' not in migrate_page(planned(tmp_path, MOST_DRAWN + 12))
+def test_many_lanes_are_squares_and_nothing_to_do_is_nothing(tmp_path: Path) -> None:
+    many = migrate_page(planned(tmp_path, MOST_DRAWN + 12))
+    assert "keylane-chart matrix" in many
+    assert "keylane-chart loads" not in many
     idle = migrate_page(planned(tmp_path, 12))
     assert "Nothing to do" in idle
     assert 'id="waits"' not in idle
@@ -46,3 +49,17 @@ def test_numbers_of_lanes_stand_apart_on_a_narrow_page(tmp_path: Path) -> None:
     assert numbers[0] == [*map(str, range(12)), *map(str, range(24))]
     assert numbers[1] == [*map(str, range(12)), *map(str, range(0, 24, 2))]
     assert drain_drawing(document, 340).count("<line") == 24, "every lane is drawn and can be read, numbered or not"
+
+
+def test_what_it_needs_is_shown_as_far_as_it_is_known(tmp_path: Path) -> None:
+    document = planned(tmp_path, 18)
+    page = migrate_page(document)
+    assert "bytes to copy" in page
+    assert "keys that change lane" not in page, "nobody was asked"
+    assert "No stream was asked" not in page
+    assert "Records, bytes and keys are not known: no stream was asked" in page
+    assert document.cost is not None
+    moved = MigrationFigure(value=1_234, known="sampled", basis="of some")
+    asked = document.model_copy(update={"cost": document.cost.model_copy(update={"moved_keys": moved})})
+    assert "1,234" in migrate_page(asked)
+    assert 'id="cost"' not in migrate_page(planned(tmp_path, 12)), "nothing to do needs nothing"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from keylane.contract.model import Contract
+    from keylane.migration.cost import StreamMeasure
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.router import Router
     from keylane.spark.context import RunContext
@@ -41,6 +42,15 @@ class FilesEndpoint(Endpoint):
     def path(self) -> Path:
         """Where it is: absolute, and not through links, so that names stay as given."""
         return Path(os.path.abspath(self.address.name))  # noqa: PTH100  Path.resolve would follow links
+
+    def measured(self) -> StreamMeasure:
+        """The sizes of its files; what is in them is not read."""
+        from keylane.migration.cost import StreamMeasure
+        from keylane.systems.files.listing import sized_files
+
+        stored = sum(file.size for file in sized_files(self.path, self.options.kind))
+        why = "files are not read for a plan; keylane profile counts their records and keys"
+        return StreamMeasure(None, stored, "the sizes of the files", (), why)
 
     def migration_journal(self) -> MigrationJournal:
         """The folder."""

@@ -17,6 +17,7 @@
     load       a producer and a consumer group that measure themselves, for `demo lesson`
     growing    live producers and a live reader of a topic that grows, for `demo migrate`
     migration  a topic that changes its lanes, and a journal in a topic; migration_clients: producers and readers by it
+    measured   what a topic holds, for what a migration costs
     reassign   what brokers carry, and moving it
     group      a live consumer group, read; group_assignor: keylane's assignors inside one
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.fields import FieldSpec
     from keylane.contract.model import Contract
+    from keylane.migration.cost import StreamMeasure
     from keylane.profile.scan import LocalScan, ScanRequest
     from keylane.spark.context import RunContext
     from keylane.spark.messages import Fields
@@ -126,6 +127,22 @@ class KafkaEndpoint(Endpoint):
 
         with self.connected() as cluster:
             yield TopicMigrator(cluster, self.address.name)
+
+    def measured(self) -> StreamMeasure:
+        """Its bytes by the brokers, and the newest records of its lanes."""
+        from keylane.systems.kafka.measured import measured_topic
+
+        return measured_topic(self.access, self.address.name)
+
+    def replicas_for(self, source: Endpoint) -> int | None:
+        """Of the topic, if it is there; otherwise those of the other topic, as `create_like` makes it."""
+        if not isinstance(source, KafkaEndpoint):
+            return None
+        with self.connected() as cluster:
+            if cluster.lanes_now(self.address.name):
+                return cluster.replicas(self.address.name)
+        with source.connected() as cluster:
+            return cluster.replicas(source.address.name)
 
     def migration_journal(self) -> MigrationJournal:
         """The topic, of one partition; `begin` makes it."""

@@ -22,7 +22,7 @@ from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from keylane.brokers.rebalance import Move, Reassignment
@@ -135,11 +135,11 @@ def explained(error: Exception, who: str) -> BrokerError:
     return BrokerError.of(what, got=text if text.startswith(name) else f"{name}: {text}", hint=hint)
 
 
-def observed(client: Any) -> Layout:
-    """The cluster as it is now: brokers by id, lanes by topic and number."""
+def observed(client: Any, names: Sequence[str] | None = None) -> Layout:
+    """The cluster as it is now: brokers by id, lanes by topic and number, of all topics unless some are named."""
     active = [node for node in client.describe_cluster()["brokers"] if not node.get("is_fenced")]
     brokers = tuple(sorted((Broker(node["broker_id"], node["rack"]) for node in active), key=lambda broker: broker.id))
-    topics = [topic for topic in client.describe_topics() if topic["name"]]
+    topics = [topic for topic in client.describe_topics(names) if topic["name"]]
     sizes, least = _sizes(client, brokers, topics), _min_isr(client, [topic["name"] for topic in topics])
     lanes = [
         _lane(topic["name"], one, sizes, least.get(topic["name"])) for topic in topics for one in topic["partitions"]

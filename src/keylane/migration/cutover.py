@@ -296,15 +296,16 @@ def _when_switched(last: Entry, following: Entry, world: World) -> Step:
 
 
 def _not_as_planned(plan: CutoverPlan, world: World, *, grown: bool) -> Refuse | None:
-    """A lane count that nobody planned: somebody else has changed it."""
-    allowed = {plan.new_lanes} if plan.mirror else {plan.old_lanes, plan.new_lanes} if grown else {plan.old_lanes}
-    if world.lanes in allowed:
+    """A lane count that nobody planned: somebody else has changed it.
+
+    Once the stream is to grow, one that somebody else has grown on the way there is as good: nobody writes.
+    """
+    least = plan.new_lanes if plan.mirror else plan.old_lanes
+    most = plan.new_lanes if plan.mirror or grown else plan.old_lanes
+    if least <= world.lanes <= most:
         return None
-    return Refuse("the stream has another lane count than planned", str(world.lanes), _either(allowed))
-
-
-def _either(counts: set[int]) -> str:
-    return " or ".join(map(str, sorted(counts)))
+    allowed = str(least) if least == most else f"{least} to {most}"
+    return Refuse("the stream has another lane count than planned", str(world.lanes), allowed)
 
 
 def _undrained(fences: Sequence[int], applied: Sequence[int] | None) -> tuple[str, ...]:

@@ -175,7 +175,7 @@ class LiveMigration:
             ) as producer:
                 began = time.monotonic()
                 for number in count():
-                    if number >= records and self.enough.is_set():
+                    if (number >= records and self.enough.is_set()) or self._stop.is_set():
                         break
                     noted = partial(delivered, producer.sent)
                     producer.send({"k": keys(number)}, str(number).encode(), on_delivery=noted)
@@ -256,19 +256,21 @@ class LiveMigration:
         """
         if not on:
             self.enough.set()
-        threads = [Thread(target=self.produce, args=(name, keys, records, per_second)) for name in self.producers]
+        given = keys, records, per_second
+        threads = [Thread(target=self.produce, args=(name, *given), daemon=True) for name in self.producers]
         ended = Event()
-        reader = Thread(target=self.read, args=(lambda: len(self.sends) if ended.is_set() else 1 << 60,))
+        upto = (lambda: len(self.sends) if ended.is_set() else 1 << 60,)
+        reader = Thread(target=self.read, args=upto, daemon=True)
         for thread in (*threads, reader):
             thread.start()
         try:
             yield self
             self.enough.set()
             for thread in threads:
-                thread.join(300)
+                thread.join(600)
             self._check_failures()
             ended.set()
-            reader.join(180)
+            reader.join(400)
             assert not reader.is_alive(), f"{len(self.applies)} of {len(self.sends)} applied"
         finally:
             self._stop.set()
@@ -366,11 +368,13 @@ class LiveMigration:
             consumer.close()
 
     def ends_of(self, topic: str) -> int:
-        """The end offsets of all lanes of a topic, added up."""
+        """The end offsets of all lanes of a topic, added up; 0 while it is being made."""
         consumer = Consumer({**librdkafka_settings(self.cluster), "group.id": "judge"})
         try:
             lanes = consumer.list_topics(topic, timeout=30).topics[topic].partitions
             return sum(consumer.get_watermark_offsets(TopicPartition(topic, lane))[1] for lane in lanes)
+        except KafkaException:
+            return 0
         finally:
             consumer.close()
 
@@ -396,15 +400,24 @@ class LiveMigration:
 
 @contextmanager
 def migrator(run: LiveMigration) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "keylane", "migrate", "run", str(run.plan), "--patience", "120s", "-o", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    """`keylane migrate run` as a process; what it says is in a file."""
+    command = [sys.executable, "-m", "keylane", "migrate", "run", str(run.plan), "--patience", "300s", "-o", "json"]
+    with (
+        (run.folder / "said.txt").open("a") as says,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=says, text=True) as process,
+    ):
         try:
             yield process
         finally:
             process.kill()
 
 
-def wait_for(what: Callable[[], bool], seconds: float = 120.0) -> None:
+def said(run: LiveMigration) -> str:
+    """What migrators said."""
+    return (run.folder / "said.txt").read_text()
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 600.0) -> None:
     until = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < until
@@ -416,16 +429,22 @@ def killed_at(run: LiveMigration, entries: int, sign: signal.Signals) -> None:
     with migrator(run) as process:
         wait_for(lambda: run.entries() >= entries or process.poll() is not None)
         os.kill(process.pid, sign)
-        process.wait(60)
+        process.wait(120)
         assert process.returncode != 0
 
 
 def ended(run: LiveMigration) -> dict[str, Any]:
     """Run the migrator to its end."""
     with migrator(run) as process:
-        out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
+        return goes_on(run, process)
+
+
+def goes_on(run: LiveMigration, process: subprocess.Popen[str], seconds: float = 600.0) -> dict[str, Any]:
+    """The migrator ends unaided, and the migration is done."""
+    out, _ = process.communicate(timeout=seconds)
+    assert process.returncode == 0, said(run)
     found: dict[str, Any] = json.loads(out)
+    assert found["phase"] == "done"
     return found
 
 

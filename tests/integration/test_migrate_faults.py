@@ -7,7 +7,6 @@ records, twice hard and once by an interrupt. The short version: `test_migrate_k
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from tests.integration.live_migration import (
     LiveMigration,
     contract_file,
     ended,
+    goes_on,
     hot_keys,
     killed_at,
     migrator,
@@ -98,17 +98,8 @@ def test_a_broker_that_is_paused_for_twenty_seconds(tmp_path: Path) -> None:
                 wait_for(lambda: run.entries() >= 2)
                 with paused(cluster):
                     time.sleep(20)
-                goes_on(process)
+                goes_on(run, process)
         proven(run)
-
-
-def goes_on(process: Any) -> None:
-    """The migrator ends unaided, and has not taken anything for failed."""
-    began = time.monotonic()
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    assert json.loads(out)["phase"] == "done"
-    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(
@@ -133,7 +124,7 @@ def test_a_broker_that_is_cut_off_in_silence_for_thirty_seconds(
                     time.sleep(30)
                     assert process.poll() is None
                     assert len(run.applies) < applied + 20_000, "nothing gets through"
-                goes_on(process)
+                goes_on(run, process)
         assert [text for _, text in path.log] == [f"cut {how}", "healed"]
         proven(run)
 
@@ -156,7 +147,7 @@ def test_partitions_that_somebody_else_made_before_the_growth_are_refused_and_no
     run.save_plan()
     with run.running(lambda n: f"k{n * 7 % KEYS}", 3_000, per_second=1_000):
         wait_for(lambda: len(run.applies) > 1_000 or bool(run.failures))
-        assert run_migrate(run.plan, most=most, patience=60).phase == phase
+        assert run_migrate(run.plan, most=most, patience=200).phase == phase
         raised(run, lanes)
         with pytest.raises(TargetError, match=rf"another lane count than planned; nothing.*got '{lanes}'; allowed: 12"):
             run_migrate(run.plan, patience=30)
@@ -181,9 +172,9 @@ def test_partitions_that_somebody_else_made_on_the_way_to_the_planned_count_are_
     run.save_plan()
     with run.running(lambda n: f"k{n * 7 % KEYS}", 3_000, per_second=1_000):
         wait_for(lambda: len(run.applies) > 1_000 or bool(run.failures))
-        assert run_migrate(run.plan, most=4, patience=60).phase == "growing"
+        assert run_migrate(run.plan, most=4, patience=200).phase == "growing"
         raised(run, lanes)
-        assert run_migrate(run.plan, patience=60).phase == "done"
+        assert run_migrate(run.plan, patience=200).phase == "done"
     proven(run, 3_000)
 
 
@@ -195,7 +186,7 @@ def test_more_partitions_than_planned_are_refused_behind_the_growth_and_nothing_
     run.save_plan()
     with run.running(lambda n: f"k{n * 7 % KEYS}", 3_000, per_second=1_000):
         wait_for(lambda: len(run.applies) > 1_000 or bool(run.failures))
-        assert run_migrate(run.plan, most=most, patience=60).phase == phase
+        assert run_migrate(run.plan, most=most, patience=200).phase == phase
         raised(run, 20)
         with pytest.raises(TargetError, match=r"another lane count than planned.*got '20'; allowed: 12 to 18"):
             run_migrate(run.plan, patience=30)

@@ -19,6 +19,7 @@ from tests.integration.live_migration import (
     LiveMigration,
     contract_file,
     ended,
+    goes_on,
     hot_keys,
     killed_at,
     migrator,
@@ -62,6 +63,7 @@ def skewed(run: LiveMigration) -> Callable[[int], str]:
 def copying(run: LiveMigration) -> bool:
     """Whether records are in the new topic."""
     assert run.new_topic is not None
+    time.sleep(0.05)
     topics = AdminClient({**librdkafka_settings(run.cluster)}).list_topics(timeout=30).topics
     return run.new_topic in topics and run.ends_of(run.new_topic) > 0
 
@@ -89,7 +91,7 @@ def test_a_migrator_that_is_killed_three_times_mirrors_every_order(
 ) -> None:
     run = mirrored(broker, tmp_path, topic(lanes[0]), lanes, spec)
     run.save_plan(dual=dual)
-    with run.running(skewed(run), RECORDS, per_second=1_000, on=True):
+    with run.running(skewed(run), RECORDS, per_second=500, on=True):
         wait_for(lambda: len(run.applies) > 2 * RECORDS // 5 or bool(run.failures))
         with migrator(run) as process:
             # In the first copy; its Spark is a process of its own, and ends by itself.
@@ -125,15 +127,14 @@ def test_a_mirror_whose_broker_is_cut_off_in_silence_for_thirty_seconds(dual: bo
     with running(tmp_path / "broker") as cluster, far_path(cluster) as path:
         run = mirrored(cluster, tmp_path, create_topic(cluster, "cut", 24), way=f"{HOST}:{path.port}")
         run.save_plan(dual=dual)
-        with run.running(skewed(run), RECORDS, per_second=1_000, on=True):
+        with run.running(skewed(run), RECORDS, per_second=500, on=True):
             wait_for(lambda: len(run.applies) > 2 * RECORDS // 5 or bool(run.failures))
             with migrator(run) as process:
                 wait_for(lambda: copying(run) or process.poll() is not None)
                 with path.cut("both ways"):
                     time.sleep(30)
                     assert process.poll() is None
-                out, err = process.communicate(timeout=240)
-            assert process.returncode == 0, (out, err)
+                goes_on(run, process)
         assert [text for _, text in path.log] == ["cut both ways", "healed"]
         proven(run)
 
@@ -144,14 +145,13 @@ def test_a_mirror_whose_broker_is_paused_for_twenty_seconds(dual: bool, tmp_path
     with running(tmp_path / "broker") as cluster:
         run = mirrored(cluster, tmp_path, create_topic(cluster, "paused", 24))
         run.save_plan(dual=dual)
-        with run.running(skewed(run), RECORDS, per_second=1_000, on=True):
+        with run.running(skewed(run), RECORDS, per_second=500, on=True):
             wait_for(lambda: len(run.applies) > 2 * RECORDS // 5 or bool(run.failures))
             with migrator(run) as process:
-                wait_for(lambda: run.entries() >= 3 or process.poll() is not None, 240)
+                wait_for(lambda: run.entries() >= 3 or process.poll() is not None)
                 with paused(cluster):
                     time.sleep(20)
-                out, err = process.communicate(timeout=240)
-            assert process.returncode == 0, (out, err)
+                goes_on(run, process)
         proven(run)
 
 
@@ -178,7 +178,7 @@ def test_partitions_of_either_topic_that_somebody_else_made_are_refused_and_noth
     run.save_plan()
     with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=300):
         wait_for(lambda: len(run.applies) > 200 or bool(run.failures))
-        assert run_migrate(run.plan, most=most, patience=60).phase == phase
+        assert run_migrate(run.plan, most=most, patience=200).phase == phase
         raised(run, run.topic if side == "old" else run.new_topic, 7)
         with pytest.raises(TargetError, match=what):
             run_migrate(run.plan, patience=30)
@@ -197,9 +197,9 @@ def test_partitions_of_the_old_topic_behind_the_fences_do_not_hold_the_migration
     run = mirrored(broker, tmp_path, topic(6), (6, 4))
     run.save_plan()
     with run.running(lambda n: f"k{n * 7 % 100}", 1_000, per_second=300, on=True):
-        assert run_migrate(run.plan, most=5, patience=60).phase == "open"
+        assert run_migrate(run.plan, most=5, patience=200).phase == "open"
         raised(run, run.topic, 7)
-        assert run_migrate(run.plan, patience=60).phase == "done"
+        assert run_migrate(run.plan, patience=200).phase == "done"
     proven(run, 1_000)
     strayed(run, 7)
     certificate = verify_migrate(run.plan)
@@ -227,7 +227,7 @@ def test_partitions_of_the_new_topic_behind_the_fences_are_refused_and_nothing_i
     run = mirrored(broker, tmp_path, topic(6), (6, 4), may_fail=(LaneCountError,))
     run.save_plan()
     with run.running(lambda n: f"k{n * 7 % 100}", 1_000, per_second=300):
-        assert run_migrate(run.plan, most=5, patience=60).phase == "open"
+        assert run_migrate(run.plan, most=5, patience=200).phase == "open"
         raised(run, run.new_topic, 5)
         with pytest.raises(TargetError, match=r"another lane count than planned.*got '5'; allowed: 4"):
             run_migrate(run.plan, patience=30)

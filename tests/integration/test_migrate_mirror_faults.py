@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from tests.integration.cut_path import HOST, far_path
@@ -32,6 +33,7 @@ from keylane.pipelines.migrate_run import rollback_migrate, run_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings, running
 from keylane.systems.broker.faults import paused
+from keylane.systems.messages.headers import EPOCH, SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +157,27 @@ def test_a_mirror_whose_broker_is_paused_for_twenty_seconds(dual: bool, tmp_path
         proven(run)
 
 
+def test_records_of_a_transaction_that_is_open_at_the_fence_are_copied_before_anybody_goes_on(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = mirrored(broker, tmp_path, topic(2), (2, 1))
+    run.save_plan(producers=(), groups=[])
+    writer = Producer({**librdkafka_settings(broker), "transactional.id": run.topic})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    for lane in range(2):
+        writer.produce(run.topic, b"1", b"k", partition=lane)
+    assert writer.flush(30) == 0
+    waits = run_migrate(run.plan, all_stopped=True, patience=2)
+    assert waits.phase == "fenced"
+    assert waits.waits_for is not None
+    assert waits.waits_for.why == "writes"
+    writer.commit_transaction(30)
+    assert run_migrate(run.plan, all_stopped=True, patience=200).phase == "done"
+    certificate = verify_migrate(run.plan)
+    assert [(one.checked, one.broken) for one in certificate.rules if one.rule == "copied"] == [(2, 0)]
+
+
 def raised(run: LiveMigration, topic: str | None, lanes: int) -> None:
     """Somebody else gives a topic more partitions."""
     assert topic is not None
@@ -210,10 +233,6 @@ def test_partitions_of_the_old_topic_behind_the_fences_do_not_hold_the_migration
 
 def strayed(run: LiveMigration, lanes: int) -> None:
     """Somebody who does not know of the migration writes behind the fences of the old topic."""
-    from confluent_kafka import Producer
-
-    from keylane.systems.messages.headers import EPOCH, SOURCE
-
     producer = Producer({**librdkafka_settings(run.cluster)})
     for number in range(3):
         headers: list[tuple[str, str | bytes | None]] = [(SOURCE, b"cart.1/%d" % number), (EPOCH, b"1")]

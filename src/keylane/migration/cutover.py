@@ -115,6 +115,8 @@ class World(NamedTuple):
     still: bool = True
     #: The lowest committed offset of each old lane among the reader groups; None where no group was named.
     applied: tuple[int, ...] | None = None
+    #: Whether all that is below the ends can be copied: no transaction is open there.
+    settled: bool = True
     #: By a mirror: whether a copy that began behind the last entry has ended; while copying, whether it has caught up.
     copied: bool = True
     #: How far the copy is in each old lane.
@@ -276,7 +278,7 @@ def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) 
         phase: Phase = "fenced" if last.phase == "holding" else last.phase
         return Append(following._replace(phase=phase, fences=ends)) if world.still else Wait("writes")
     if not world.copied:
-        return CutoverCall("copy")
+        return CutoverCall("copy") if world.settled else Wait("writes")
     if world.lanes < plan.new_lanes:
         grow = last.phase == "growing"
         return CutoverCall("grow") if grow else Append(following._replace(phase="growing", fences=ends))

@@ -115,6 +115,8 @@ class World(NamedTuple):
     still: bool = True
     #: The lowest committed offset of each old lane among the reader groups; None where no group was named.
     applied: tuple[int, ...] | None = None
+    #: Whether all that is below the ends can be copied: no transaction is open there.
+    settled: bool = True
     #: By a mirror: whether a copy that began behind the last entry has ended; while copying, whether it has caught up.
     copied: bool = True
     #: How far the copy is in each old lane.
@@ -276,7 +278,7 @@ def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) 
         phase: Phase = "fenced" if last.phase == "holding" else last.phase
         return Append(following._replace(phase=phase, fences=ends)) if world.still else Wait("writes")
     if not world.copied:
-        return CutoverCall("copy")
+        return CutoverCall("copy") if world.settled else Wait("writes")
     if world.lanes < plan.new_lanes:
         grow = last.phase == "growing"
         return CutoverCall("grow") if grow else Append(following._replace(phase="growing", fences=ends))
@@ -296,15 +298,16 @@ def _when_switched(last: Entry, following: Entry, world: World) -> Step:
 
 
 def _not_as_planned(plan: CutoverPlan, world: World, *, grown: bool) -> Refuse | None:
-    """A lane count that nobody planned: somebody else has changed it."""
-    allowed = {plan.new_lanes} if plan.mirror else {plan.old_lanes, plan.new_lanes} if grown else {plan.old_lanes}
-    if world.lanes in allowed:
+    """A lane count that nobody planned: somebody else has changed it.
+
+    Once the stream is to grow, one that somebody else has grown on the way there is as good: nobody writes.
+    """
+    least = plan.new_lanes if plan.mirror else plan.old_lanes
+    most = plan.new_lanes if plan.mirror or grown else plan.old_lanes
+    if least <= world.lanes <= most:
         return None
-    return Refuse("the stream has another lane count than planned", str(world.lanes), _either(allowed))
-
-
-def _either(counts: set[int]) -> str:
-    return " or ".join(map(str, sorted(counts)))
+    allowed = str(least) if least == most else f"{least} to {most}"
+    return Refuse("the stream has another lane count than planned", str(world.lanes), allowed)
 
 
 def _undrained(fences: Sequence[int], applied: Sequence[int] | None) -> tuple[str, ...]:

@@ -66,13 +66,21 @@ class LaneGate:
         """The gate of an entry `open`."""
         return cls(entry.fences, entry.starts, tuple(map(tuple, parents)))
 
+    def start(self, lane: int) -> int:
+        """The first offset of the new contract; a lane that nobody planned has nothing else."""
+        return self.starts[lane] if lane < len(self.starts) else 0
+
     def is_new(self, lane: int, offset: int) -> bool:
         """Whether a record of the new stream is of the new contract."""
-        return offset >= self.starts[lane]
+        return offset >= self.start(lane)
+
+    def parents_of(self, lane: int) -> tuple[int, ...]:
+        """The old lanes that a lane waits for: all of them, for one that nobody planned."""
+        return self.parents[lane] if lane < len(self.parents) else tuple(range(len(self.fences)))
 
     def waits_for(self, lane: int, applied: Mapping[int, int] | Sequence[int]) -> tuple[int, ...]:
         """The parents of a lane that are not applied up to their fences, by what is committed of the old lanes."""
-        return tuple(old for old in self.parents[lane] if applied[old] < self.fences[old])
+        return tuple(old for old in self.parents_of(lane) if applied[old] < self.fences[old])
 
     def allows(self, lane: int, offset: int, applied: Mapping[int, int] | Sequence[int]) -> bool:
         """Whether the record at this offset may be applied."""
@@ -88,7 +96,7 @@ class LaneGate:
         found = {}
         for lane, end in ends.items():
             start = positions.get(lane, 0)
-            limit = end if not self.waits_for(lane, applied) else min(end, self.starts[lane])
+            limit = end if not self.waits_for(lane, applied) else min(end, self.start(lane))
             found[lane] = (start, max(start, limit))
         return found
 
@@ -120,7 +128,7 @@ class MirrorGate:
         """
         if self.lanes is None:
             return "hold" if kept and not self.rolled_back else "apply"
-        if offset < self.lanes.fences[lane]:
+        if lane < len(self.lanes.fences) and offset < self.lanes.fences[lane]:
             return "apply"
         return "skip" if kept else "hold"
 

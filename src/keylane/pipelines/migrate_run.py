@@ -11,6 +11,7 @@ import socket
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.parse import load_contract
@@ -116,8 +117,11 @@ class SavedMigration:
         with open_endpoint(self.address, self.options).migrator() as found:
             yield found
 
-    def check_stream(self, migrator: Migrator) -> None:
-        """Refuse a stream that is not the one that the plan was made of, or has other settings by now."""
+    def check_stream(self, migrator: Migrator, entries: Sequence[Entry] = ()) -> None:
+        """Refuse a stream that is not the one that the plan was made of, or has other settings by now.
+
+        The old stream of a mirror may get lanes once the fences stand: what is written there is behind them.
+        """
         now, then = migrator.observe(), self.plan.observed
         assert then is not None
         again = "keylane migrate plan makes a plan of the stream as it is now"
@@ -127,7 +131,7 @@ class SavedMigration:
         if now.cleanup != then.cleanup_policy:
             what = "cleanup.policy is another one than when the plan was made; nothing was changed"
             raise TargetError.of(what, got=now.cleanup, allowed=then.cleanup_policy, hint=again)
-        if self.is_mirror and now.lanes != then.lanes:
+        if self.is_mirror and now.lanes != then.lanes and opened(entries) is None:
             what = "the old stream has another lane count than when the plan was made; nothing was changed"
             raise TargetError.of(what, got=str(now.lanes), allowed=str(then.lanes), hint=again)
         if any(end < before for end, before in zip(now.ends, then.ends, strict=False)):
@@ -210,7 +214,7 @@ def run_migrate(
 
         def check(entries: tuple[Entry, ...]) -> None:
             if len(entries) not in checked and phase_of(entries) not in OVER:
-                saved.check_stream(migrator)
+                saved.check_stream(migrator, entries)
                 checked.append(len(entries))
 
         outcome = driver.run(check, all_stopped=all_stopped, most=most)
@@ -351,8 +355,8 @@ def _late(saved: SavedMigration, migrator: Migrator, entries: Sequence[Entry]) -
     if saved.plan.dual:
         # Both streams are written to.
         return []
-    # Nobody is to write to the old stream any more.
-    behind = list(zip(entry.fences, migrator.ends(), strict=False))
+    # Nobody is to write to the old stream any more, nor to lanes that somebody has given it since.
+    behind = list(zip_longest(entry.fences, migrator.ends(), fillvalue=0))
     try:
         return writers_of(late_writers(migrator.records(behind), saved.plan.new.epoch))
     except UnsupportedError:

@@ -16,7 +16,7 @@ show. Carrying it out: `migrate_run`.
 from __future__ import annotations
 
 import hashlib
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -83,8 +83,9 @@ def verify_migrate(
     if saved.is_mirror:
         return _of_mirror(saved, entry, around, keep, watch)
     with saved.migrator() as migrator:
-        saved.check_stream(migrator)
+        saved.check_stream(migrator, entries)
         now = migrator.observe()
+        entry = _with_starts(entry, now.lanes)
         ranges = _ranges(entry.starts, now.starts, now.ends, around)
         seen = _SeenRecords(saved, entry)
         verdict = check(seen.judged(watch(migrator.records(ranges))), Settings(keep=keep))
@@ -101,12 +102,15 @@ def _of_mirror(
 ) -> MigrateCertificateDocument:
     """The copy by `verify`; and the old stream up to its fences with the new one from its starts on, as one history."""
     plan, unproven = saved.plan, list[str]()
-    seen, target = _SeenRecords(saved, entry), open_endpoint(saved.new_address, saved.options)
+    target = open_endpoint(saved.new_address, saved.options)
+    ends = target.lane_ends()
+    entry = _with_starts(entry, len(ends))
+    seen = _SeenRecords(saved, entry)
     with saved.migrator() as old, target.migrator() as new:
-        saved.check_stream(old)
+        saved.check_stream(old, [entry])
         then = old.observe()
-        below = _ranges(entry.fences, then.starts, entry.fences, around)
-        behind = list(zip(entry.starts, target.lane_ends(), strict=True))
+        below = _ranges(entry.fences, then.starts[: len(entry.fences)], entry.fences, around)
+        behind = list(zip(entry.starts, ends, strict=True))
         if around is not None:
             behind = [(start, min(end, start + around)) for start, end in behind]
         parts = (_named(saved.address, old, below, unproven), _named(saved.new_address, new, behind, unproven))
@@ -114,6 +118,8 @@ def _of_mirror(
         verdict = check(chain.from_iterable(sides), Settings(keep=keep))
         applied = old.applied(plan.groups, entry.fences) if plan.groups else None
         missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
+        if not plan.dual:
+            seen.note_strays(_named(saved.address, old, list(zip_longest(entry.fences, then.ends, fillvalue=0)), []))
     copy = verify(
         saved.address,
         saved.new_address,
@@ -144,12 +150,13 @@ def _not_in_both(old: Migrator, new: Migrator, entry: Entry, ends: Sequence[int]
 
     What is behind the fences is small: it is what was written while readers switched.
     """
-    behind = list(zip(entry.fences, ends, strict=True))
+    behind = list(zip_longest(entry.fences, ends, fillvalue=0))
     written = dict[tuple[str, int], str]()
     for batch in old.records(behind):
         for row in batch.select(["writer", "seq", "lane", "offset"]).to_pylist():
-            if row["writer"] is not None:
-                written[row["writer"], row["seq"]] = f"lane {row['lane']}, offset {row['offset']} of the old stream"
+            place = f"lane {row['lane']}, offset {row['offset']} of the old stream"
+            # What nobody wrote to both streams by name is in the old one alone.
+            written[row["writer"] or place, row["seq"] if row["writer"] else -1] = place
     total = len(written)
     for batch in new.records(list(zip(entry.starts, new.ends(), strict=False))):
         for writer, seq in zip(batch.column("writer").to_pylist(), batch.column("seq").to_pylist(), strict=True):
@@ -187,6 +194,11 @@ def _ranges(
     ]
 
 
+def _with_starts(entry: Entry, lanes: int) -> Entry:
+    """The same for a stream that somebody has given more lanes since: all that is in them is of the new contract."""
+    return entry._replace(starts=(*entry.starts, *(0,) * (lanes - len(entry.starts))))
+
+
 class _SeenRecords:
     """Records on their way to the rules, and what is counted of them."""
 
@@ -199,6 +211,8 @@ class _SeenRecords:
         #: By column: in which batches records come is not part of what they are.
         self._digests: dict[str, Any] = {}
         self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = 0
+        #: By a mirror with a pause: records of the old stream behind its fences.
+        self.strays = 0
         self.sides: dict[int, list[int]] = {}
         #: Records of the old stream of a mirror.
         self.below = 0
@@ -231,6 +245,16 @@ class _SeenRecords:
             else:
                 self.below += len(batch)
             yield self._rows(batch, side, lane)
+
+    def note_strays(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Records of the old stream of a mirror behind its fences, where nobody was to write: they are nowhere else."""
+        for batch in batches:
+            self.strays += len(batch)
+            self.late.add(batch)
+            if len(self.examples) < EXAMPLES:
+                first = batch.select(["lane", "offset", "epoch"]).slice(0, 1).to_pylist()[0]
+                where = f"lane {first['lane']}, offset {first['offset']} of the old stream"
+                self.examples.append(f"wrong_epoch: {where}: epoch {first['epoch']} behind the fence")
 
     def _note(self, batch: pa.RecordBatch) -> None:
         self.records += len(batch)
@@ -304,7 +328,7 @@ def _certificate(
         rule: (seen.records, verdict.counts[rule])
         for rule in ("reordered", "split_keys", "misrouted", "duplicated", "stale_epochs")
     }
-    broken["wrong_epoch"] = seen.records - seen.unmarked, seen.wrong_epoch
+    broken["wrong_epoch"] = seen.records - seen.unmarked + seen.strays, seen.wrong_epoch + seen.strays
     broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
     unproven = _unproven(seen, applied, around)
     if copy is not None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from keylane.errors import BrokerError, FencedError, TargetError
 from keylane.migration.cutover import (
+    HELD,
     OVER,
     Append,
     CutoverCall,
@@ -95,6 +96,9 @@ class Migrator(Protocol):
 
     def ends(self) -> tuple[int, ...]:
         """The end offset of each lane now; as many as there are lanes."""
+
+    def settled(self) -> bool:
+        """Whether all that is below the ends can be read: no transaction is open."""
 
     def grow(self, lanes: int) -> None:
         """Give the stream so many lanes; returns when they are there. One that has them is left as it is."""
@@ -280,9 +284,11 @@ class Driver:
         at, caught_up = self._copied
         copied = at == len(entries) and (caught_up or phase_of(entries) != "copying")
         done = copied and phase_of(entries) != "copying"
+        settled = done or phase_of(entries) not in HELD or self.migrator.settled()
         return world._replace(
             lanes=mirror.lanes(),
             new_ends=mirror.ends() if done else (),
+            settled=settled,
             copied=copied,
             copied_to=mirror.copied_to() if done and self.plan.dual else (),
             translated=self._translated or not self.groups,
@@ -337,5 +343,5 @@ def waits_in_words(waits: Wait) -> str:
         missing = ", ".join(waits.names)
         return f"waits for producers to stop and acknowledge: {missing}" if missing else "waits for producers to stop"
     if waits.why == "writes":
-        return "waits for writes to the old lanes to end: a producer was not stopped"
+        return "waits for writes to the old lanes to end: a producer was not stopped, or has a transaction open"
     return f"waits for readers to drain {plural(len(waits.names), 'old lane')}: {', '.join(waits.names[:12])}"

@@ -129,6 +129,11 @@ class TopicMigrator:
             raise BrokerError.of(f"no such topic at {self.cluster.access.brokers}", got=self.topic)
         return tuple(one.high for one in self.cluster.offset_ranges(self.topic, lanes, committed=False))
 
+    def settled(self) -> bool:
+        """Whether the last offsets that are committed are those of the logs."""
+        lanes = self.cluster.lanes_now(self.topic)
+        return all(one.end == one.high for one in self.cluster.offset_ranges(self.topic, lanes, committed=True))
+
     def grow(self, lanes: int) -> None:
         """Create partitions, and wait until they can be written."""
         from confluent_kafka import KafkaException

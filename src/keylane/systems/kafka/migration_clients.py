@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -105,7 +106,9 @@ class MigratingProducer:
         self._is_new = False
         #: Where records go as well while both topics are written to, and those that wait to be known to go there.
         self._second: KeyedProducer | None = None
-        self._kept: list[KeptRecord] | None = None
+        self._kept: deque[KeptRecord] | None = None
+        #: The same producer as long as not all that was kept is handed to it.
+        self._publishing: KeyedProducer | None = None
         self._acknowledged: int | None = None
         self._stopped_at = 0.0
         self._closed = False
@@ -195,8 +198,8 @@ class MigratingProducer:
             if not self._closed:
                 # Whoever keeps records is the only one who has them for the new topic.
                 self._wait_while(lambda: bool(self._kept))
-            producers = [one for one in (self._producer, self._second) if one is not None]
-            self._producer = self._second = None
+            producers = [one for one in (self._producer, self._second, self._publishing) if one is not None]
+            self._producer = self._second = self._publishing = None
             self._closed = True
             self._turn.notify_all()
         self._watcher.join()
@@ -265,18 +268,24 @@ class MigratingProducer:
             began = time.monotonic()
             # What is on its way is not marked as kept, and has to be below the fence.
             self._producer.flush()
-            self._kept, self.pause = [], time.monotonic() - began
+            self._kept, self.pause = deque(), time.monotonic() - began
         if self._acknowledged != hold and self._failure is None and hold is not None:
             self._view.journal.acknowledge(self.name, hold)
             self._acknowledged = hold
         if gate is not None and self._second is None:
             self._producer.flush()
-            second = self._opened(self._new)
-            for one in self._kept or ():
-                # One without a place has failed, and its writer knows.
-                if one.place is not None and one.place[1] >= gate.fences[one.place[0]]:
-                    second.send(one.record, one.value, **one.options)
-            self._second, self._kept = second, None
+            self._publish(gate, self._kept or deque())
+            self._second, self._publishing, self._kept = self._publishing, None, None
+
+    def _publish(self, gate: LaneGate, kept: deque[KeptRecord]) -> None:
+        """Write what is behind the fence to the new topic. Broken off, the next look goes on at the same record."""
+        self._publishing = self._publishing or self._opened(self._new)
+        while kept:
+            one = kept[0]
+            # One without a place has failed, and its writer knows.
+            if one.place is not None and one.place[1] >= gate.fences[one.place[0]]:
+                self._publishing.send(one.record, one.value, **one.options)
+            kept.popleft()
 
     def _stop(self, hold: int | None) -> None:
         if self._producer is not None:
@@ -430,7 +439,7 @@ class GatedConsumer:
         """What the group has committed of the parents of a lane."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        topic, parents = self._old_topic, gate.parents[lane]
+        topic, parents = self._old_topic, gate.parents_of(lane)
         asked = [TopicPartition(topic, old) for old in parents]
         try:
             found = {one.partition: one.offset for one in self.consumer.committed(asked, timeout=ASK_SECONDS)}
@@ -474,7 +483,7 @@ class GatedConsumer:
         gate = self._view.gate
         assert gate is not None
         try:
-            self.consumer.seek(TopicPartition(*place, gate.starts[place[1]]))
+            self.consumer.seek(TopicPartition(*place, gate.start(place[1])))
         except KafkaException:
             # Not this member's any more.
             return
@@ -493,9 +502,9 @@ class GatedConsumer:
             offset = self._held.pop(place)
             gate = self._view.gate
             try:
-                if gate is not None and place[0] == self._new_topic and offset < gate.starts[place[1]]:
+                if gate is not None and place[0] == self._new_topic and offset < gate.start(place[1]):
                     # Held before it was known which records are copies.
-                    self.consumer.seek(TopicPartition(*place, gate.starts[place[1]]))
+                    self.consumer.seek(TopicPartition(*place, gate.start(place[1])))
                 self.consumer.resume([TopicPartition(*place)])
             except KafkaException:
                 continue

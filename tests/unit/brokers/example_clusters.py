@@ -15,7 +15,7 @@ with warnings.catch_warnings():
     from kafka.errors import ClusterAuthorizationFailedError, InvalidReplicationAssignmentError, NodeNotReadyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 SIZE = 1_000_000
 
@@ -55,9 +55,10 @@ class Admin:
     def describe_cluster(self) -> dict[str, Any]:
         return {"brokers": [{"broker_id": one.id, "rack": one.rack, "is_fenced": False} for one in self.now.brokers]}
 
-    def describe_topics(self) -> list[dict[str, Any]]:
-        names = dict.fromkeys(one.topic for one in self.now.lanes)
-        return [{"name": name, "partitions": list(map(self._told, self._of(name)))} for name in names]
+    def describe_topics(self, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        there = dict.fromkeys(one.topic for one in self.now.lanes)
+        asked = there if names is None else names
+        return [{"name": name, "partitions": list(map(self._told, self._of(name)))} for name in there if name in asked]
 
     def _of(self, topic: str) -> list[Lane]:
         return [one for one in self.now.lanes if one.topic == topic]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from tests.kinesis.servers import KinesisServer
+    from tests.net.running import DemoRun
 
     from keylane.contract.model import Contract
 
@@ -156,6 +157,20 @@ def spark(start_up_archive: None) -> Iterator[SparkSession]:
     session = local_session("local[2]", conf, app="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def demo_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+    """`keylane demo -o json`, small, in the session of the run, which it would otherwise stop."""
+    from tests.net.running import SCALE, DemoRun, keylane
+
+    folder = tmp_path_factory.mktemp("small") / "demo"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("keylane.spark.local_session", lambda *_: spark)
+        patched.setattr(spark, "stop", lambda: None)
+        done = keylane("demo", "--to", folder, "--scale", SCALE, "-o", "json")
+    assert done.code == 0, done.err
+    return DemoRun(folder, done.out, done.err)
 
 
 @pytest.fixture(scope="session")

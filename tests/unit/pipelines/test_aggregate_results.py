@@ -14,7 +14,7 @@ import pytest
 from keylane.aggregation.query import query_of
 from keylane.errors import DataError
 from keylane.pipelines.aggregate.explain import explain_load
-from keylane.pipelines.aggregate.results import ResultRow, columns_of, table_of
+from keylane.pipelines.aggregate.results import ResultRow, ResultRows, columns_of, table_of
 from keylane.pipelines.aggregate.verify import verify_results
 from keylane.pipelines.stateful.state_folder import write_sealed
 from keylane.report.aggregate_page import aggregate_page
@@ -38,11 +38,15 @@ def rows() -> list[list[ResultRow]]:
     ]
 
 
+def by_column(batch: list[ResultRow]) -> ResultRows:
+    return ResultRows(*zip(*batch, strict=True))
+
+
 def written(folder: Path, batches: list[list[ResultRow]]) -> str:
     for number, batch in enumerate(batches):
         made = folder / "results" / f"batch={number}"
         made.mkdir(parents=True)
-        pq.write_table(table_of(batch, COLUMNS), made / "part-00000.parquet")
+        pq.write_table(table_of(by_column(batch), COLUMNS), made / "part-00000.parquet")
     (folder / "_state" / "batches").mkdir(parents=True)
     groups = {"a": [], "b": ["country"]}
     counts = {"queries": {"a": {"windows": 3}, "b": {"windows": 6}}, "groups": groups}
@@ -91,7 +95,8 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
     types = ["date", "", "int", "decimal(10,2)", "double", "timestamp", "bigint", "bigint", "string"]
     columns = columns_of(query, types)
     values = [3, 2**70, "12.30", 1.5, 1_700_000_000_000_000, [1.0, 2.5], [1.0], [["x", 2], ["y", 1]]]
-    (row,) = table_of([ResultRow("q", 0, MINUTE, 0, 3, 1, [19_000, *values])], {"q": columns}).to_pylist()
+    given = by_column([ResultRow("q", 0, MINUTE, 0, 3, 1, [19_000, *values])])
+    (row,) = table_of(given, {"q": columns}).to_pylist()
     assert row == {
         "query_id": "q",
         "window_start": datetime.fromtimestamp(0, UTC),
@@ -112,9 +117,23 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
 def test_columns_of_one_name_and_two_types_are_widened() -> None:
     columns = {"a": {"x": "bigint", "y": "string"}, "b": {"x": "double", "y": "bigint"}}
     given = [ResultRow("a", 0, 1, 0, 1, 1, [1, "t"]), ResultRow("b", 0, 1, 0, 1, 1, [0.5, 7])]
-    table = table_of(given, columns)
+    table = table_of(by_column(given), columns)
     assert (table.schema.field("x").type, table.schema.field("y").type) == (pa.float64(), pa.string())
     assert table.column("y").to_pylist() == ["t", "7"]
+
+
+def test_rows_are_read_in_the_order_and_with_the_values_they_were_written_with() -> None:
+    texts = [f'["q{n}",{n},{n + 1},{n},3,1,["ü",NaN,{n}.5,null,[["x",2]]]]' for n in range(450)]
+    read = [*ResultRows.of(texts)]
+    assert [(row.query, row.start, row.end, row.sequence) for row in read] == [
+        (f"q{n}", n, n + 1, n) for n in range(450)
+    ]
+    assert all(
+        (row.events, row.partials, row.cells[0], row.cells[3:]) == (3, 1, "ü", (None, [["x", 2]])) for row in read
+    )
+    assert [row.cells[2] for row in read] == [n + 0.5 for n in range(450)]
+    assert isinstance(read[0].cells, tuple)
+    assert not len(ResultRows.of([]))
 
 
 def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) -> None:

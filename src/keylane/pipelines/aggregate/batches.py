@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from keylane.errors import TargetError
 from keylane.pipelines.aggregate.matching import WORK
-from keylane.pipelines.aggregate.results import ResultRow
+from keylane.pipelines.aggregate.results import ResultRows
 from keylane.pipelines.aggregate.targets import BatchOutput, write_metrics
 from keylane.spark.context import translated
 from keylane.systems.checkpoint import batch_offsets, force_batch, query_id
@@ -42,8 +42,8 @@ _FIGURES: Final = ("records", "matched", "pairs", "dead", "windows", "correction
 class Gathered:
     """The rows of a batch by kind, and what its steps counted."""
 
-    results: list[ResultRow]
-    corrections: list[ResultRow]
+    results: ResultRows
+    corrections: ResultRows
     letters: list[dict[str, Any]]
     counts: list[dict[str, Any]]
 
@@ -54,7 +54,7 @@ class Gathered:
             kind: rows.filter(pc.equal(rows.column("kind"), kind)).column("text").to_pylist()
             for kind in (RESULT, CORRECTION, DEAD, COUNTS)
         }
-        results, corrections = (ResultRow.all_of(texts[kind]) for kind in (RESULT, CORRECTION))
+        results, corrections = (ResultRows.of(texts[kind]) for kind in (RESULT, CORRECTION))
         letters, counts = ([json.loads(text) for text in texts[kind]] for kind in (DEAD, COUNTS))
         return Gathered(results, corrections, letters, counts)
 
@@ -150,11 +150,11 @@ def _added(before: dict[str, Any], found: Gathered, of_blocks: dict[str, Any]) -
             _of(queries, query)["dropped"] += dropped
             _of(queries, query)["corrected"] += corrected
             total["late"] += dropped + corrected
-    for row in found.results:
-        known = _of(queries, row.query)
-        known["events"] += row.events
+    for query, end, events in zip(found.results.query, found.results.end, found.results.events, strict=True):
+        known = queries.get(query) or _of(queries, query)
+        known["events"] += events
         known["windows"] += 1
-        known["delivered_until"] = row.end
+        known["delivered_until"] = end
     total["windows"] += len(found.results)
     total["corrections"] += len(found.corrections)
     if of_blocks:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,7 +24,7 @@ from keylane.documents.aggregate import QueryFigures
 from keylane.systems.delivery import OutMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.aggregation.query import Aggregate, Query
 
@@ -46,9 +47,9 @@ _WIDEST: Final = 38
 
 
 class ResultRow(NamedTuple):
-    """A window of a query and group that is delivered. Times are microseconds; `cells` are its group, then its values.
+    """A window of a query and group that is delivered.
 
-    A tuple, since there may be a hundred thousand in a batch.
+    Times are microseconds; `cells` are its group, then its values.
     """
 
     query: str
@@ -57,12 +58,47 @@ class ResultRow(NamedTuple):
     sequence: int
     events: int
     partials: int
-    cells: list[Any]
+    cells: Sequence[Any]
+
+
+#: So many results are read at once: their lists are gone before the collector has a look (at every 700th object).
+_AT_ONCE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRows:
+    """Rows by column, the cells of a row as a plain tuple.
+
+    There may be a hundred thousand in a batch, and Python's collector walks over every object that could be part of a
+    cycle again and again: lists and named tuples are, plain tuples of texts and numbers are not.
+    """
+
+    query: Sequence[str] = ()
+    start: Sequence[int] = ()
+    end: Sequence[int] = ()
+    sequence: Sequence[int] = ()
+    events: Sequence[int] = ()
+    partials: Sequence[int] = ()
+    cells: Sequence[Sequence[Any]] = ()
 
     @staticmethod
-    def all_of(texts: Sequence[str]) -> list[ResultRow]:
+    def of(texts: Sequence[str]) -> ResultRows:
         """As `Deliver.java` writes them."""
-        return [*map(ResultRow._make, json.loads(f"[{','.join(texts)}]"))]
+        columns: tuple[list[Any], ...] = tuple([] for _ in ResultRow._fields)
+        for at in range(0, len(texts), _AT_ONCE):
+            read = zip(*json.loads(f"[{','.join(texts[at : at + _AT_ONCE])}]"), strict=True)
+            for column, values in zip(columns, read, strict=True):
+                column.extend(map(tuple, values) if column is columns[-1] else values)
+        return ResultRows(*columns)
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.query)
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        """One after the other."""
+        columns = (self.query, self.start, self.end, self.sequence, self.events, self.partials, self.cells)
+        return map(ResultRow._make, zip(*columns, strict=True))
 
 
 def columns_of(query: Query, types: Sequence[str]) -> dict[str, str]:
@@ -115,28 +151,27 @@ def widened(known: str, new: str) -> str:
     return "string"
 
 
-def table_of(rows: Sequence[ResultRow], queries: Mapping[str, Mapping[str, str]]) -> pa.Table:
+def table_of(rows: ResultRows, queries: Mapping[str, Mapping[str, str]]) -> pa.Table:
     """Results as a table; `queries` has the columns of each query, those without a row too."""
     types: dict[str, str] = {}
     for columns in queries.values():
         for name, kind in columns.items():
             types[name] = widened(types[name], kind) if name in types else kind
-    of_query, start, end, sequence, _, _, cells = zip(*rows, strict=True) if rows else ((),) * 7
     made = {}
     for name, kind in types.items():
         at = {query: (list(own).index(name), own[name]) for query, own in queries.items() if name in own}
         column = [
             None if (found := at.get(query)) is None else _value(values[found[0]], found[1], kind)
-            for query, values in zip(of_query, cells, strict=True)
+            for query, values in zip(rows.query, rows.cells, strict=True)
         ]
         made[name] = pa.array(column, arrow_type(kind))
     return pa.table(
         {
-            "query_id": pa.array(of_query, pa.string()),
-            "window_start": pa.array(start, STAMP),
-            "window_end": pa.array(end, STAMP),
+            "query_id": pa.array(rows.query, pa.string()),
+            "window_start": pa.array(rows.start, STAMP),
+            "window_end": pa.array(rows.end, STAMP),
             **made,
-            "sequence": pa.array(sequence, pa.int64()),
+            "sequence": pa.array(rows.sequence, pa.int64()),
         }
     )
 
@@ -161,7 +196,7 @@ def _value(given: Any, own: str, kind: str) -> Any:
     return float(value) if kind == "double" else value
 
 
-def messages_of(rows: Sequence[ResultRow], queries: Mapping[str, Mapping[str, str]], stream: str) -> list[OutMessage]:
+def messages_of(rows: ResultRows, queries: Mapping[str, Mapping[str, str]], stream: str) -> list[OutMessage]:
     """Results as messages: the key is the query, the value JSON with the columns of that query, times in ISO form."""
     made = []
     for row in rows:

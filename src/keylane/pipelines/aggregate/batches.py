@@ -115,7 +115,7 @@ class AggregateBatches:
         counts = {**_added(self.last.counts, found, of_blocks), **of_queries}
         made = BatchOutput(found.results, found.corrections, found.letters, of_queries["columns"], of_queries["slides"])
         moved = self.target.stage(staging, batch, made)
-        metrics = _metrics(found, counts, of_blocks, time.monotonic() - began)
+        metrics = {**_metrics(found, counts, of_blocks, time.monotonic() - began), "running": self._running()}
         moved.append(write_metrics(staging, batch, metrics))
         self.probe("staged", batch)
         done = replace(
@@ -132,6 +132,11 @@ class AggregateBatches:
         self.last = done
         self.stage.forget(batch)
         self.tell(metrics)
+
+    def _running(self) -> dict[str, Any]:
+        """How the windows are divided."""
+        options = self.stage.options
+        return {"by": options.by, "partial": options.partial, "lanes": self.stage.plan.lanes}
 
 
 def _added(before: dict[str, Any], found: Gathered, of_blocks: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker import Cluster
 
-WHERE = {"type": "record", "name": "where", "fields": [{"name": "country", "type": "string"}]}
+PLACE = {"type": "record", "name": "place", "fields": [{"name": "country", "type": "string"}]}
 AVRO: dict[str, Any] = {
     "type": "record",
     "name": "event",
@@ -39,7 +39,7 @@ AVRO: dict[str, Any] = {
         {"name": "amount", "type": ["null", "double"]},
         {"name": "items", "type": "int"},
         {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-        {"name": "where", "type": ["null", WHERE]},
+        {"name": "place", "type": ["null", PLACE]},
         {"name": "tags", "type": {"type": "array", "items": "string"}},
     ],
 }
@@ -49,7 +49,7 @@ USUAL = {"aggregates": {"n": "count(*)"}, "window": "1 hour"}
 def as_avro(event: Event) -> bytes:
     plain = json.loads(json.dumps(AVRO).replace("logicalType", "was"))
     out = BytesIO()
-    made = {**event, "where": {"country": event["country"]}, "tags": ["a"]}
+    made = {**event, "place": {"country": event["country"]}, "tags": ["a"]}
     fastavro.schemaless_writer(out, fastavro.parse_schema(plain), made)
     return out.getvalue()
 
@@ -73,7 +73,7 @@ def test_avro_values_give_what_json_gives(
     broken = as_avro(given[0])[:-3]
     sent(broker, source, [*map(as_avro, given), broken, None])
     (tmp_path / "event.avsc").write_text(json.dumps(AVRO))
-    inside = {"id": "inside", "filter": "where.country = 'de' and ts > timestamp '2020-01-01'", **USUAL}
+    inside = {"id": "inside", "filter": "place.country = 'de' and ts > timestamp '2020-01-01'", **USUAL}
     listed = {"id": "listed", "filter": "tags is not null", **USUAL}
     registry = registered(tmp_path, inside, listed, *(query.definition for query in QUERIES))
     ends = f"kafka://{broker.bootstrap}/{source}", str(tmp_path / "out"), registry

@@ -107,6 +107,8 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
         "often": [{"item": "x", "count": 2}, {"item": "y", "count": 1}],
         "sequence": 0,
     }
+    named = ["n", "whole", "money", "mean", "last", "halves", "middle", "often"]
+    assert list(row) == ["query_id", "window_start", "window_end", "day", *named, "sequence"], "and in this order"
 
 
 def test_columns_of_one_name_and_two_types_are_widened() -> None:

@@ -110,7 +110,7 @@ class AggregateBatches:
         of_blocks = self.stage.files.facts_for(batch)
         of_queries = {
             name: {**self.last.counts.get(name, {}), **of_blocks.get(name, {})}
-            for name in ("columns", "slides", "groups")
+            for name in ("columns", "slides", "groups", "times")
         }
         counts = {**_added(self.last.counts, found, of_blocks), **of_queries}
         made = BatchOutput(found.results, found.corrections, found.letters, of_queries["columns"], of_queries["slides"])
@@ -187,11 +187,11 @@ def _metrics(found: Gathered, counts: dict[str, Any], of_blocks: dict[str, Any],
             there = times.setdefault(name, {"watermark": known["watermark"], "newest": known["newest"], "open": 0})
             there["open"] += known["open"]
     state = [one for one in found.counts if one["step"] == "state"]
-    newest = max((one["newest"] for one in times.values()), default=None)
+    clocks = {query: times[name] for query, name in counts["times"].items() if name in times}
     lag = {
-        query: (newest - known["delivered_until"]) / 1e6
+        query: max(0, clocks[query]["newest"] - known["delivered_until"]) / 1e6
         for query, known in counts["queries"].items()
-        if newest is not None and "delivered_until" in known
+        if query in clocks and "delivered_until" in known
     }
     return {
         "total": counts["total"],
@@ -202,6 +202,7 @@ def _metrics(found: Gathered, counts: dict[str, Any], of_blocks: dict[str, Any],
         "restore_s": sum(one["restore_us"] for one in state) / 1e6,
         "lanes": {str(one["lane"]): [one["events"], one["parts"]] for one in found.of_step("windows")},
         "lag_s": lag,
+        "watermarks": {query: clocks[query]["watermark"] for query in counts["queries"] if query in clocks},
         "registry_version": of_blocks.get("version"),
         "seconds": seconds,
     }

@@ -229,6 +229,7 @@ class MatchingStage:
             "known": reader.known.json() if reader.known.fields else before.get("known", ""),
             "extra": _extra(before.get("extra", {}), queries),
             "groups": {**before.get("groups", {}), **{query.id: list(query.group_by) for query in queries}},
+            "times": {**before.get("times", {}), **{query.id: query.time for query in queries}},
             "slides": {**before.get("slides", {}), **{query.id: query.slide for query in queries}},
         }
         self.files.note(batch, offsets, self.files.digest(waiting), facts)

@@ -123,13 +123,13 @@ def _says(by: By, uneven: Mapping[By, float], fewer: float, running: Running | N
         if stays or running is None:
             says = f"neither division is even over these windows: {figures}"
         else:
-            says = f"--by {by}, which is less uneven: {figures}"
+            says = f"switch to --by {by}, which is less uneven: {figures}"
     elif stays:
         says = f"leave it at --by {by}, whose lanes are even: {figures}"
-    elif by == "query":
+    elif running is None and by == "query":
         says = f"by query is even enough: --by query keeps each query in one lane; {figures}"
     else:
-        says = f"--by query-window: {figures}"
+        says = f"{'take' if running is None else 'switch to'} --by {by}, whose lanes are even: {figures}"
     if running is not None and not running.partial and saved:
         return f"{says}; leave --no-partial out: {saved}"
     return f"{says}; {saved}" if saved else says

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -134,6 +135,9 @@ def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) ->
     assert "--by query-window" in found.advice
     page = aggregate_page(found)
     assert ("Hot queries" in page, "Late queries" in page, "Failing queries" in page) == (True, False, False)
+    charts = page.split("<h3>")[1:]
+    tallest = [max(float(one) for one in re.findall(r'<rect[^>]* height="([0-9.]+)"', chart)) for chart in charts]
+    assert tallest[0] > 100 > 10 * tallest[1] > 10, "one scale: the fullest lane by query beside an even one"
     usual = {"events": 5, "windows": 1, "dropped": 0, "corrected": 0, "errors": 0}
     queries = {
         "late": {**usual, "dropped": 3},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -112,6 +113,8 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
         "often": [{"item": "x", "count": 2}, {"item": "y", "count": 1}],
         "sequence": 0,
     }
+    named = ["n", "whole", "money", "mean", "last", "halves", "middle", "often"]
+    assert list(row) == ["query_id", "window_start", "window_end", "day", *named, "sequence"], "and in this order"
 
 
 def test_columns_of_one_name_and_two_types_are_widened() -> None:
@@ -151,6 +154,9 @@ def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) ->
     assert "--by query-window" in found.advice
     page = aggregate_page(found)
     assert ("Hot queries" in page, "Late queries" in page, "Failing queries" in page) == (True, False, False)
+    charts = page.split("<h3>")[1:]
+    tallest = [max(float(one) for one in re.findall(r'<rect[^>]* height="([0-9.]+)"', chart)) for chart in charts]
+    assert tallest[0] > 100 > 10 * tallest[1] > 10, "one scale: the fullest lane by query beside an even one"
     usual = {"events": 5, "windows": 1, "dropped": 0, "corrected": 0, "errors": 0}
     queries = {
         "late": {**usual, "dropped": 3},

@@ -4,13 +4,16 @@
 
 Only columns that a query reads are read. Columns of JSON and CSV get their types from the first batch that has
 them and keep them, but for whole numbers, which become doubles when one with a point comes: what does not fit is a dead
-letter. A column that no event has is null.
+letter. A column that no event has is null. Values in Avro and Protobuf have the types of their schema
+(`systems.messages.records`).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.parquet as pq
@@ -31,35 +34,46 @@ from pyspark.sql.types import (
 
 from keylane.errors import DataError
 from keylane.pipelines.aggregate.options import UNITS
+from keylane.spark.messages import decoded, json_text
 from keylane.spark.read_parquet import address, read_parquet
+from keylane.systems.messages.records import read_records, record_form
+from keylane.systems.messages.values import UNREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from keylane.aggregation.query import Query
     from keylane.pipelines.aggregate.options import AggregateOptions
     from keylane.spark.read_parquet import SourceFile
+    from keylane.systems.messages.records import RecordKind
 
 MALFORMED: Final = "keylane_malformed"
 #: The place of a message, and its value on the way.
 _PLACE: Final = ("keylane_in", "keylane_at")
 _TEXT, _READ = "keylane_text", "keylane_read"
+#: What Spark gets of a field that is no whole number.
+_DECODED: Final = {"degrees": "double", "text": "string", "flag": "string"}
 #: The first columns of a frame of events.
 _OWN: Final = ("keylane_partition", "keylane_offset", MALFORMED)
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Events of a batch, the time fields that they have, and the types of columns that are known by now."""
+    """Events of a batch, the time fields that they have, and the types of columns that are known by now.
+
+    `refused` are columns that queries read and events cannot have, with the reason.
+    """
 
     frame: DataFrame
     times: tuple[str, ...]
     known: StructType
     #: Columns that queries read and no event has.
     absent: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(slots=True)
@@ -84,8 +98,10 @@ class EventReader:
         return self._events(raw, queries, malformed)
 
     def of_messages(self, frame: DataFrame, queries: Sequence[Query]) -> Events:
-        """The events that are the values of messages, as JSON: one object each."""
-        names, text = needed(queries), F.col("value").cast("string")
+        """The events that are the values of messages: one JSON object each, or one record by the schema."""
+        names, text = needed(queries), json_text()
+        if self.options.stream.value in {"avro", "protobuf"}:
+            return self._of_records(frame, queries)
         self._learn(names, self._json_schema(frame.select(text)))
         read = F.from_json(text, self._shape(names), {"columnNameOfCorruptRecord": MALFORMED})
         at = (F.col("partition").alias(_PLACE[0]), F.col("offset").alias(_PLACE[1]))
@@ -93,6 +109,23 @@ class EventReader:
         # A value that is null, or blank, is no object, and Spark calls it neither good nor bad.
         blank = F.when(F.col(_TEXT).isNull() | (F.trim(_TEXT) == ""), F.coalesce(F.col(_TEXT), F.lit("")))
         return self._events(raw, queries, F.coalesce(F.col(MALFORMED), blank), (F.col(_PLACE[0]), F.col(_PLACE[1])))
+
+    def _of_records(self, frame: DataFrame, queries: Sequence[Query]) -> Events:
+        """Values in Avro or Protobuf. One that cannot be read is a dead letter in base64."""
+        form = record_form(self.options.stream, needed(queries))
+
+        def decode(values: pa.Array) -> pa.Array:
+            return read_records(form, values)
+
+        kinds = {path: _DECODED.get(kind, "bigint") for path, kind in form.kinds}
+        at = (F.col("partition").alias(_PLACE[0]), F.col("offset").alias(_PLACE[1]))
+        read = frame.select(*at, F.col("value").alias(_TEXT), decoded(kinds, decode, UNREAD).alias(_READ))
+        cells = {path: _as_kind(F.col(_READ).getField(path), kind) for path, kind in form.kinds}
+        raw = read.select(*_PLACE, _TEXT, F.col(_READ).getField(UNREAD).alias(UNREAD), *_nested(cells))
+        text = F.coalesce(F.base64(F.col(_TEXT)), F.lit(""))
+        unread = F.when(F.col(_TEXT).isNull() | F.col(UNREAD), text)
+        found = self._events(raw, queries, unread, (F.col(_PLACE[0]), F.col(_PLACE[1])))
+        return replace(found, refused=form.refused)
 
     def _json_schema(self, texts: DataFrame) -> StructType:
         """The columns of JSON texts with their types, as Spark infers them of files."""
@@ -189,6 +222,36 @@ class EventReader:
             if name not in known or is_wider:
                 known[name] = kind
         self.known = StructType([StructField(name, kind) for name, kind in known.items()])
+
+
+def _as_kind(column: Column, kind: RecordKind) -> Column:
+    """A field of a record as queries see it: what its schema calls a time is one."""
+    match kind:
+        case "flag":
+            return column == "true"
+        case "millis":
+            return F.timestamp_millis(column)
+        case "micros":
+            return F.timestamp_micros(column)
+        case "nanos":
+            return F.timestamp_micros(F.floor(column / 1000))
+        case "days":
+            return F.date_from_unix_date(column.cast("int"))
+    return column
+
+
+def _nested(cells: Mapping[str, Column]) -> list[Column]:
+    """Fields by their paths as columns, those within others in structs; one is null where all that is in it is."""
+    tops: dict[str, dict[str, Column]] = {}
+    for path, column in cells.items():
+        top, _, rest = path.partition(".")
+        tops.setdefault(top, {})[rest] = column
+    return [inner[""].alias(top) if "" in inner else _struct(inner).alias(top) for top, inner in tops.items()]
+
+
+def _struct(cells: Mapping[str, Column]) -> Column:
+    is_there = reduce(or_, (column.isNotNull() for column in cells.values()))
+    return F.when(is_there, F.struct(*_nested(cells)))
 
 
 def needed(queries: Sequence[Query]) -> list[str]:

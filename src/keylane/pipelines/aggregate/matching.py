@@ -36,7 +36,7 @@ from keylane.systems.journal import no_probe
 from keylane.systems.query_registry import checked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -93,7 +93,9 @@ class AggregatePlan:
     def bound(self, events: Events, queries: Sequence[Query]) -> BoundQueries:
         """Queries for events of these columns, made ready; the same as for the batch before, where nothing changed."""
         schema = events.frame.schema
-        given = [_definition(query, events.times.index(query.time)) for query in queries if query.time in events.times]
+        refused = dict(events.refused)
+        fit = [query for query in queries if query.time in events.times and not refused.keys() & query.columns]
+        given = [_definition(query, events.times.index(query.time)) for query in fit]
         texts = json.dumps(given)
         key = hashlib.sha256(f"{schema.json()}\n{events.times}\n{texts}".encode()).hexdigest()
         if key not in self._bound:
@@ -102,8 +104,8 @@ class AggregatePlan:
             java = self.plan.queries(empty._jdf, texts, json.dumps(sorted(FUNCTIONS | _SYNTAX)))  # noqa: SLF001  Java's
             facts = json.loads(java.facts())
             types, errors = facts["types"], facts["errors"]
-            absent = {query.id: f"the events have no time field {query.time}" for query in queries}
-            errors |= {name: text for name, text in absent.items() if name not in {one["id"] for one in given}}
+            known = {one["id"] for one in given}
+            errors |= {query.id: _why_left_out(query, refused) for query in queries if query.id not in known}
             columns = {query.id: columns_of(query, types[query.id]) for query in queries if query.id in types}
             self._bound.clear()
             self._bound[key] = BoundQueries(java, columns, errors)
@@ -132,6 +134,11 @@ class AggregatePlan:
     def forget(self, query: str) -> int:
         """Drop what the steps of a query that has ended left in memory."""
         return int(self.plan.forget(query))
+
+
+def _why_left_out(query: Query, refused: Mapping[str, str]) -> str:
+    why = (refused[name] for name in query.columns if name in refused)
+    return next(why, f"the events have no time field {query.time}")
 
 
 def _java_list(spark: SparkSession, values: Sequence[str]) -> Any:
@@ -222,6 +229,7 @@ class MatchingStage:
             "known": reader.known.json() if reader.known.fields else before.get("known", ""),
             "extra": _extra(before.get("extra", {}), queries),
             "groups": {**before.get("groups", {}), **{query.id: list(query.group_by) for query in queries}},
+            "times": {**before.get("times", {}), **{query.id: query.time for query in queries}},
             "slides": {**before.get("slides", {}), **{query.id: query.slide for query in queries}},
         }
         self.files.note(batch, offsets, self.files.digest(waiting), facts)

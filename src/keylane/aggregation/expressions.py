@@ -5,8 +5,8 @@ An expression sees the columns of one event and nothing else. Allowed are compar
 of Java or Python, nothing that reads a clock, a file or a random number; no function whose result may be far larger
 than its arguments, and no regular expressions, whose time may be. Size and depth are bounded.
 
-A clock has more names than functions: `current_date` stands without brackets, and `timestamp 'now'` is a text. A result
-has more ways to grow: `replace`, one in the other, multiplies, and `round` writes out as many digits as it is asked for.
+A clock may be no function: `current_date` stands without brackets, and `timestamp 'now'` is a text. A result may grow
+by what looks small: `replace`, one in the other, multiplies, and `round` writes out as many digits as it is asked for.
 
 The parser is sqlglot's, for its positions and because it needs no Java. Spark parses the same text with its own parser
 when a query is first used, and compares the functions with the same list (`Queries.java`): neither is relied on alone.
@@ -128,23 +128,27 @@ def expression_of(text: object, what: str) -> Expression:
     if found is None:
         raise UsageError.of(f"{what} is not an expression", got=text)
     nodes = list(found.walk())
-    if len(nodes) > MOST_NODES or max(node.depth for node in nodes) > MOST_DEPTH:
-        allowed = f"at most {MOST_NODES} parts, {MOST_DEPTH} levels deep"
-        raise UsageError.of(f"{what} is too large", got=f"{len(nodes)} parts", allowed=allowed)
-    for node in nodes:
-        _check_node(text, what, node)
+    _check_nodes(text, what, nodes)
     paths = [_path(node) for node in nodes if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)]
     for path in paths:
         check_column(path[0], what)
     return Expression(text, tuple(dict.fromkeys(path[0] for path in paths)), tuple(dict.fromkeys(paths)))
 
 
+def _check_nodes(text: str, what: str, nodes: list[exp.Expr]) -> None:
+    if len(nodes) > MOST_NODES or max(node.depth for node in nodes) > MOST_DEPTH:
+        allowed = f"at most {MOST_NODES} parts, {MOST_DEPTH} levels deep"
+        raise UsageError.of(f"{what} is too large", got=f"{len(nodes)} parts", allowed=allowed)
+    for node in nodes:
+        _check_node(text, what, node)
+
+
 def _path(column: exp.Column) -> tuple[str, ...]:
-    names, node = [part.name for part in column.parts], column.parent
+    names = [part.name for part in column.parts]
     child: exp.Expr = column
-    while isinstance(node, exp.Dot) and node.this is child and isinstance(node.expression, exp.Identifier):
+    while (node := child.parent) and isinstance(node, exp.Dot) and node.this is child:
         names.append(node.expression.name)
-        node, child = node.parent, node
+        child = node
     return tuple(names)
 
 
@@ -198,13 +202,13 @@ def _check_growth(what: str, node: exp.Expr) -> None:
     if not isinstance(node, exp.Func):
         return
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
-    given = [one for one in node.iter_expressions()]
+    given = list(node.iter_expressions())
     if name in _ROUNDING and not all(_is_digits(one) for one in given[1:]):
         allowed = f"a whole number up to {MOST_DIGITS}"
         raise UsageError.of(f"{what} rounds to digits that are not allowed", got=node.sql(_SPARK), allowed=allowed)
     if name == "replace":
         texts = [one.name if isinstance(one, exp.Literal) and one.is_string else None for one in given[1:]]
-        if None in texts or len(texts) > 1 and len(str(texts[1])) > len(str(texts[0])):
+        if None in texts or (len(texts) > 1 and len(str(texts[1])) > len(str(texts[0]))):
             allowed = "texts, the second no longer than the first"
             raise UsageError.of(f"{what} replaces what may grow", got=node.sql(_SPARK), allowed=allowed)
 

@@ -3,25 +3,30 @@
     partition int | offset bigint | a line that could not be read string | a time for each time field bigint | columns
 
 Only columns that a query reads are read. Columns of JSON and CSV get their types from the first batch that has
-them and keep them, but for whole numbers, which become doubles when one with a point comes: what does not fit is a dead
-letter. A column that no event has is null.
+them, as more than a null, and keep them, but for whole numbers, which become doubles when one with a point comes: what
+does not fit is a dead letter. Fields of structs are learned one by one as columns are. A column or a field of a struct
+that no event has is null, of no type, so that it fits whatever a query does with it: what a query comes to does not
+depend on which batch first has a field.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     DataType,
     DateType,
     DecimalType,
     DoubleType,
     FloatType,
     IntegralType,
+    NullType,
     StringType,
     StructField,
     StructType,
@@ -29,12 +34,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from keylane.errors import DataError
 from keylane.pipelines.aggregate.options import UNITS
 from keylane.spark.read_parquet import address, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -47,6 +51,15 @@ MALFORMED: Final = "keylane_malformed"
 #: The place of a message, and its value on the way.
 _PLACE: Final = ("keylane_in", "keylane_at")
 _TEXT, _READ = "keylane_text", "keylane_read"
+#: A column that has never more than null has no type yet.
+_NO_NULLS: Final = ("dropFieldIfAllNull", "true")
+#: Two fields of one object have one name.
+_TWICE: Final = "COLUMN_ALREADY_EXISTS"
+#: What may be a time.
+_TIMES: Final = (
+    *(TimestampType, TimestampNTZType, DateType, IntegralType),
+    *(DoubleType, FloatType, DecimalType, StringType),
+)
 #: The first columns of a frame of events.
 _OWN: Final = ("keylane_partition", "keylane_offset", MALFORMED)
 
@@ -60,6 +73,8 @@ class Events:
     known: StructType
     #: Columns that queries read and no event has.
     absent: tuple[str, ...] = ()
+    #: Time fields that are there and no times: their types.
+    timeless: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -76,7 +91,7 @@ class EventReader:
         if kind == "parquet":
             raw = self._parquet(files, folder)
         elif kind == "json":
-            self._learn(names, self.spark.read.json([address(file) for file in files]).schema)
+            self._learn(names, self._json_files([address(file) for file in files]))
             raw = self._typed(names).json([address(file) for file in files])
         else:
             raw = self._csv(files, names)
@@ -96,11 +111,27 @@ class EventReader:
 
     def _json_schema(self, texts: DataFrame) -> StructType:
         """The columns of JSON texts with their types, as Spark infers them of files."""
+        try:
+            return self._inferred(texts)
+        except AnalysisException as error:
+            if error.getCondition() != _TWICE:
+                raise
+            return self._inferred(texts.select(F.udf(each_once, "string")(texts.columns[0])))
+
+    def _inferred(self, texts: DataFrame) -> StructType:
         java: Any = self.spark.sparkContext._jvm  # noqa: SLF001  Java's
         frame: Any = texts
         lines = getattr(frame._jdf, "as")(java.org.apache.spark.sql.Encoders.STRING())  # noqa: SLF001  Java's
-        found = frame.sparkSession._jsparkSession.read().json(lines)  # noqa: SLF001  Java's
+        found = frame.sparkSession._jsparkSession.read().option(*_NO_NULLS).json(lines)  # noqa: SLF001  Java's
         return StructType.fromJson(json.loads(found.schema().json()))
+
+    def _json_files(self, paths: list[str]) -> StructType:
+        try:
+            return self.spark.read.option(*_NO_NULLS).json(paths).schema
+        except AnalysisException as error:
+            if error.getCondition() != _TWICE:
+                raise
+            return self._json_schema(self.spark.read.text(paths))
 
     def _events(
         self,
@@ -110,10 +141,13 @@ class EventReader:
         place: tuple[Column, Column] | None = None,
     ) -> Events:
         there = raw.schema
-        times = [name for name in dict.fromkeys(query.time for query in queries) if _type_of(there, name) is not None]
-        names = [name for name in needed(queries) if name not in _OWN]
+        kinds = {name: _type_of(there, name) for name in dict.fromkeys(query.time for query in queries)}
+        times = [name for name, kind in kinds.items() if isinstance(kind, _TIMES)]
+        timeless = {name: kind.simpleString() for name, kind in kinds.items() if kind and name not in times}
+        names = needed(queries)
         absent = tuple(name for name in names if name not in there.names)
-        columns = [_column(name) if name in there.names else F.lit(None).cast("string").alias(name) for name in names]
+        read = _tree(path for query in queries for path in query.paths)
+        columns = [_whole(there, name, read[name]).alias(name) for name in names]
         partition, offset = place or (F.lit(0), F.lit(None).cast("bigint"))
         frame = raw.select(
             partition.alias(_OWN[0]),
@@ -122,7 +156,7 @@ class EventReader:
             *(self._time(there, name).alias(f"keylane_time_{number}") for number, name in enumerate(times)),
             *columns,
         )
-        return Events(frame, tuple(times), self.known, absent)
+        return Events(frame, tuple(times), self.known, absent, timeless)
 
     def _time(self, there: StructType, name: str) -> Column:
         """A time field in microseconds; null where it is none."""
@@ -136,7 +170,7 @@ class EventReader:
         if isinstance(kind, StringType):
             number = F.try_multiply(column.try_cast("bigint"), F.lit(tick).cast("bigint"))
             return F.coalesce(number, F.unix_micros(column.try_cast("timestamp")))
-        raise DataError.of(f"the time field {name} is of a type that is no time", got=kind and kind.simpleString())
+        raise AssertionError(name)
 
     # Columns of files.
 
@@ -163,11 +197,12 @@ class EventReader:
         sign, nulls = self.options.stream.delimiter, self.options.stream.csv_null
         how = {"header": "true", "sep": sign, "nullValue": nulls[0] if nulls else ""}
         paths = [address(file) for file in files]
-        self._learn(names, self.spark.read.options(**how, inferSchema="true").csv(paths).schema)
         by_header: dict[tuple[str, ...], list[str]] = {}
         for path in paths:
             header = tuple(self.spark.read.options(**how).csv(path).columns)
             by_header.setdefault(header, []).append(path)
+        for alike in by_header.values():
+            self._learn(names, self._csv_types(names, self.spark.read.options(**how, inferSchema="true").csv(alike)))
         frames = []
         for header, alike in by_header.items():
             kinds = {one.name: one.dataType for one in self.known.fields}
@@ -180,20 +215,97 @@ class EventReader:
             whole = whole.unionByName(frame, allowMissingColumns=True)
         return whole
 
+    def _csv_types(self, names: Sequence[str], frame: DataFrame) -> StructType:
+        """The types of columns, without those that have no value yet: Spark calls them text."""
+        asked = [
+            one.name
+            for one in frame.schema.fields
+            if one.name in names and one.name not in self.known.names and isinstance(one.dataType, StringType)
+        ]
+        found = frame.agg(*(F.count(_column(name)).alias(name) for name in asked)).first() if asked else None
+        empty = {name for name in asked if found is not None and not found[name]}
+        return StructType([one for one in frame.schema.fields if one.name not in empty])
+
     def _learn(self, names: Sequence[str], found: StructType) -> None:
         """Give types to columns that have none yet, by the events of this batch; whole numbers may become doubles."""
         new = {one.name: one.dataType for one in found.fields if one.name in names}
         known = {one.name: one.dataType for one in self.known.fields}
         for name, kind in new.items():
-            is_wider = isinstance(known.get(name), IntegralType) and isinstance(kind, DoubleType)
-            if name not in known or is_wider:
-                known[name] = kind
+            known[name] = _wider(known[name], kind) if name in known else kind
         self.known = StructType([StructField(name, kind) for name, kind in known.items()])
 
 
 def needed(queries: Sequence[Query]) -> list[str]:
     """The columns that queries read."""
     return list(dict.fromkeys(name for query in queries for name in query.columns))
+
+
+def each_once(text: str | None) -> str | None:
+    """A JSON text whose objects have each name once: of several the last counts, as it does where events are read.
+
+    >>> each_once('{"a": 1, "a": 2.0}')
+    '{"a": 2.0}'
+    """
+    try:
+        return None if text is None else json.dumps(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _wider(known: DataType, new: DataType) -> DataType:
+    """A type that is known, with what a batch adds to it."""
+    if isinstance(known, StructType) and isinstance(new, StructType):
+        types = {one.name: one.dataType for one in known.fields}
+        for one in new.fields:
+            types[one.name] = _wider(types[one.name], one.dataType) if one.name in types else one.dataType
+        return StructType([StructField(name, kind) for name, kind in types.items()])
+    if isinstance(known, ArrayType) and isinstance(new, ArrayType):
+        return ArrayType(_wider(known.elementType, new.elementType))
+    return new if isinstance(known, IntegralType) and isinstance(new, DoubleType) else known
+
+
+_Tree: TypeAlias = "dict[str, _Tree]"
+
+
+def _tree(paths: Iterable[tuple[str, ...]]) -> _Tree:
+    """The columns and fields that are read, each with those in it."""
+    found: _Tree = {}
+    for path in paths:
+        at = found
+        for name in path:
+            at = at.setdefault(name, {})
+    return found
+
+
+def _nothing(read: _Tree) -> Column:
+    """Null, for a column with these fields."""
+    kind: DataType = NullType()
+    if read:
+        kind = _null_type(read)
+    return F.lit(None).cast(kind)
+
+
+def _null_type(read: _Tree) -> DataType:
+    return StructType([StructField(name, _null_type(inner)) for name, inner in read.items()]) if read else NullType()
+
+
+def _whole(there: StructType, name: str, read: _Tree) -> Column:
+    """A column with all the fields that are read of it."""
+    if name not in there.names:
+        return _nothing(read)
+    found = _column(name)
+    for path, inner in _missing(there[name].dataType, read):
+        found = found.withField(".".join(f"`{part}`" for part in path), _nothing(inner))
+    return found
+
+
+def _missing(kind: DataType, read: _Tree) -> Iterator[tuple[tuple[str, ...], _Tree]]:
+    if isinstance(kind, StructType):
+        for name, inner in read.items():
+            if name not in kind.names:
+                yield (name,), inner
+            else:
+                yield from (((name, *path), left) for path, left in _missing(kind[name].dataType, inner))
 
 
 def _has_nanoseconds(schema: pq.ParquetSchema) -> bool:

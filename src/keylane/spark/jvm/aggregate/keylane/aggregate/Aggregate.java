@@ -189,12 +189,15 @@ abstract class Aggregate {
 
         void json(StringBuilder to) {
             BigInteger exact = more.add(BigInteger.valueOf(whole));
-            if (doubles != null && exact.signum() != 0) {
-                // A column of whole numbers that became one of doubles.
-                doubles.add(exact.doubleValue());
-                whole = 0L;
-                more = BigInteger.ZERO;
+            // A column whose type has changed: what came before counts as well.
+            BigDecimal before = decimal == null ? new BigDecimal(exact) : decimal.add(new BigDecimal(exact));
+            if (doubles != null && before.signum() != 0) {
+                doubles.add(before);
+            } else if (decimal != null) {
+                decimal = before;
             }
+            whole = 0L;
+            more = BigInteger.ZERO;
             if (count == 0L) {
                 to.append("null");
             } else if (isAverage) {
@@ -268,7 +271,7 @@ abstract class Aggregate {
         }
 
         private void add(Object value, long many) {
-            Object normal = value instanceof BigDecimal ? ((BigDecimal) value).stripTrailingZeros() : value;
+            Object normal = Values.canonical(value);
             long[] before = (long[]) counts.get(normal);
             if (before == null) {
                 counts.put(normal, new long[] {many});

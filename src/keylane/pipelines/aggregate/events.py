@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -34,6 +34,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from keylane.errors import DataError
 from keylane.pipelines.aggregate.options import UNITS
 from keylane.spark.read_parquet import address, read_parquet
 
@@ -55,6 +56,8 @@ _TEXT, _READ = "keylane_text", "keylane_read"
 _NO_NULLS: Final = ("dropFieldIfAllNull", "true")
 #: Two fields of one object have one name.
 _TWICE: Final = "COLUMN_ALREADY_EXISTS"
+#: Two files have types of one column that Spark does not take for one.
+_DIFFERENT: Final = "CANNOT_MERGE"
 #: What may be a time.
 _TIMES: Final = (
     *(TimestampType, TimestampNTZType, DateType, IntegralType),
@@ -89,7 +92,7 @@ class EventReader:
         """The events of files."""
         names = needed(queries)
         if kind == "parquet":
-            raw = self._parquet(files, folder)
+            raw = self._parquet(files, folder, names)
         elif kind == "json":
             self._learn(names, self._json_files([address(file) for file in files]))
             raw = self._typed(names).json([address(file) for file in files])
@@ -174,14 +177,22 @@ class EventReader:
 
     # Columns of files.
 
-    def _parquet(self, files: Sequence[SourceFile], folder: Path) -> DataFrame:
+    def _parquet(self, files: Sequence[SourceFile], folder: Path, names: Sequence[str]) -> DataFrame:
         footers = [pq.read_metadata(file.path).schema for file in files]
         if any(_has_nanoseconds(footer) for footer in footers):
             return read_parquet(self.spark, files, None, 0, {}).frame
         alike = all(footer.equals(footers[0]) for footer in footers)
         base = folder if folder.is_dir() else folder.parent
         reader = self.spark.read.option("mergeSchema", value=not alike).option("basePath", f"file://{base}")
-        return reader.parquet(*(address(file) for file in files))
+        try:
+            return reader.parquet(*(address(file) for file in files))
+        except PySparkException as error:
+            if alike or _DIFFERENT not in str(error):
+                raise
+        by_schema: dict[str, list[str]] = {}
+        for file, footer in zip(files, footers, strict=True):
+            by_schema.setdefault(str(footer), []).append(address(file))
+        return _together([reader.parquet(*paths) for paths in by_schema.values()], names)
 
     def _shape(self, names: Sequence[str]) -> StructType:
         found = [one for one in self.known.fields if one.name in names]
@@ -209,7 +220,9 @@ class EventReader:
             shape = StructType([StructField(name, kinds.get(name, StringType())) for name in header])
             shape = StructType([*shape.fields, StructField(MALFORMED, StringType())])
             reader = self.spark.read.schema(shape).options(**how, columnNameOfCorruptRecord=MALFORMED)
-            frames.append(reader.csv(alike))
+            # What had no value yet has no type, and is null as a column that is not there.
+            typed = [one for one in header if one in kinds] or header[:1]
+            frames.append(reader.csv(alike).select(*map(_column, typed), MALFORMED))
         whole = frames[0]
         for frame in frames[1:]:
             whole = whole.unionByName(frame, allowMissingColumns=True)
@@ -238,6 +251,26 @@ class EventReader:
 def needed(queries: Sequence[Query]) -> list[str]:
     """The columns that queries read."""
     return list(dict.fromkeys(name for query in queries for name in query.columns))
+
+
+def _together(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
+    """Frames whose columns have different types: of numbers the wider one."""
+    kinds: dict[str, set[str]] = {}
+    for one in (one for frame in frames for one in frame.schema.fields if one.name in names):
+        is_number = isinstance(one.dataType, IntegralType | DoubleType | FloatType | DecimalType)
+        kinds.setdefault(one.name, set()).add("a number" if is_number else one.dataType.typeName())
+    for name, found in kinds.items():
+        if len(found) > 1:
+            what = f"files of one batch have different types in the field {name}"
+            hint = "write it with one type, or aggregate the files apart: --max-files 1"
+            raise DataError.of(what, got=", ".join(sorted(found)), allowed="one type, or types of numbers", hint=hint)
+    whole, *others = [
+        frame.select(*(_column(name) for name in names if name in frame.columns), F.lit(None).alias(MALFORMED))
+        for frame in frames
+    ]
+    for frame in others:
+        whole = whole.unionByName(frame, allowMissingColumns=True)
+    return whole
 
 
 def each_once(text: str | None) -> str | None:

@@ -5,6 +5,7 @@ import java.io.DataOutput;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.math.MathContext;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -108,6 +109,7 @@ abstract class Aggregate {
 
     /** A sum, or an average: whole numbers and decimals without rounding, doubles rounded once. Nothing gives null. */
     static final class Sum extends Aggregate {
+        private static final MathContext DIGITS = new MathContext(120);
         private final boolean isAverage;
         private long count;
         private long whole;
@@ -201,9 +203,9 @@ abstract class Aggregate {
             if (count == 0L) {
                 to.append("null");
             } else if (isAverage) {
-                double sum = doubles != null ? doubles.value()
-                    : decimal != null ? decimal.doubleValue() : exact.doubleValue();
-                to.append(sum / count);
+                // Of whole numbers and decimals rounded once, as of doubles their sum is.
+                to.append(doubles != null ? doubles.value() / count
+                    : before.divide(BigDecimal.valueOf(count), DIGITS).doubleValue());
             } else if (doubles != null) {
                 to.append(doubles.value());
             } else if (decimal != null) {

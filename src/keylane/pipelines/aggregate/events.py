@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -157,6 +158,8 @@ class EventReader:
             offset.alias(_OWN[1]),
             malformed.alias(_OWN[2]),
             *(self._time(there, name).alias(f"keylane_time_{number}") for number, name in enumerate(times)),
+            # Events that have no time at all are dead letters, as where another event of their batch has one.
+            *([] if times else [F.lit(None).cast("bigint").alias("keylane_time_0")]),
             *columns,
         )
         return Events(frame, tuple(times), self.known, absent, timeless)
@@ -186,7 +189,7 @@ class EventReader:
         reader = self.spark.read.option("mergeSchema", value=not alike).option("basePath", f"file://{base}")
         try:
             return reader.parquet(*(address(file) for file in files))
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:
             if alike or _DIFFERENT not in str(error):
                 raise
         by_schema: dict[str, list[str]] = {}

@@ -113,7 +113,7 @@ class AggregatePlan:
     def matched(self, events: Events, bound: BoundQueries, given: dict[str, Any]) -> DataFrame:
         """Events as blocks."""
         spark, frame = events.frame.sparkSession, cast("ClassicFrame", events.frame)
-        times = _java_list(spark, events.times)
+        times = _java_list(spark, events.times or ("",))
         made = self.plan.matched(frame._jdf, bound.java, times, {**given, "lanes": self.lanes})  # noqa: SLF001  Java's
         return ClassicFrame(made, spark)
 

@@ -40,7 +40,7 @@ from keylane.pipelines.aggregate.options import UNITS
 from keylane.spark.read_parquet import address, read_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -53,8 +53,6 @@ MALFORMED: Final = "keylane_malformed"
 #: The place of a message, and its value on the way.
 _PLACE: Final = ("keylane_in", "keylane_at")
 _TEXT, _READ = "keylane_text", "keylane_read"
-#: A column that has never more than null has no type yet.
-_NO_NULLS: Final = ("dropFieldIfAllNull", "true")
 #: Two fields of one object have one name.
 _TWICE: Final = "COLUMN_ALREADY_EXISTS"
 #: Two files have types of one column that Spark does not take for one.
@@ -95,8 +93,10 @@ class EventReader:
         if kind == "parquet":
             raw = self._parquet(files, folder, names)
         elif kind == "json":
-            self._learn(names, self._json_files([address(file) for file in files]))
-            raw = self._typed(names).json([address(file) for file in files])
+            paths = [address(file) for file in files]
+            found = self._json_files(paths)
+            self._learn(names, self._with_values(names, found, lambda kind: self.spark.read.schema(kind).json(paths)))
+            raw = self._typed(names).json(paths)
         else:
             raw = self._csv(files, names)
         malformed = F.lit(None).cast("string") if kind == "parquet" else F.col(MALFORMED)
@@ -105,7 +105,11 @@ class EventReader:
     def of_messages(self, frame: DataFrame, queries: Sequence[Query]) -> Events:
         """The events that are the values of messages, as JSON: one object each."""
         names, text = needed(queries), F.col("value").cast("string")
-        self._learn(names, self._json_schema(frame.select(text)))
+        found = self._json_schema(frame.select(text))
+        values = self._with_values(
+            names, found, lambda kind: frame.select(F.from_json(text, kind).alias(_READ)).select(f"{_READ}.*")
+        )
+        self._learn(names, values)
         read = F.from_json(text, self._shape(names), {"columnNameOfCorruptRecord": MALFORMED})
         at = (F.col("partition").alias(_PLACE[0]), F.col("offset").alias(_PLACE[1]))
         raw = frame.select(*at, text.alias(_TEXT), read.alias(_READ)).select(*_PLACE, _TEXT, f"{_READ}.*")
@@ -115,23 +119,23 @@ class EventReader:
 
     def _json_schema(self, texts: DataFrame) -> StructType:
         """The columns of JSON texts with their types, as Spark infers them of files."""
-        try:
-            return self._inferred(texts)
-        except AnalysisException as error:
-            if error.getCondition() != _TWICE:
-                raise
-            return self._inferred(texts.select(F.udf(each_once, "string")(texts.columns[0])))
+        found = self._inferred(texts)
+        return (
+            self._inferred(texts.select(F.udf(each_once, "string", useArrow=False)(texts.columns[0])))
+            if _is_twice(found)
+            else found
+        )
 
     def _inferred(self, texts: DataFrame) -> StructType:
         java: Any = self.spark.sparkContext._jvm  # noqa: SLF001  Java's
         frame: Any = texts
         lines = getattr(frame._jdf, "as")(java.org.apache.spark.sql.Encoders.STRING())  # noqa: SLF001  Java's
-        found = frame.sparkSession._jsparkSession.read().option(*_NO_NULLS).json(lines)  # noqa: SLF001  Java's
+        found = frame.sparkSession._jsparkSession.read().json(lines)  # noqa: SLF001  Java's
         return StructType.fromJson(json.loads(found.schema().json()))
 
     def _json_files(self, paths: list[str]) -> StructType:
         try:
-            return self.spark.read.option(*_NO_NULLS).json(paths).schema
+            return self.spark.read.json(paths).schema
         except AnalysisException as error:
             if error.getCondition() != _TWICE:
                 raise
@@ -216,7 +220,8 @@ class EventReader:
             header = tuple(self.spark.read.options(**how).csv(path).columns)
             by_header.setdefault(header, []).append(path)
         for alike in by_header.values():
-            self._learn(names, self._csv_types(names, self.spark.read.options(**how, inferSchema="true").csv(alike)))
+            found = self.spark.read.options(**how, inferSchema="true").csv(alike)
+            self._learn(names, self._with_values(names, found.schema, lambda _, found=found: found))  # type: ignore[misc]
         frames = []
         for header, alike in by_header.items():
             kinds = {one.name: one.dataType for one in self.known.fields}
@@ -231,16 +236,19 @@ class EventReader:
             whole = whole.unionByName(frame, allowMissingColumns=True)
         return whole
 
-    def _csv_types(self, names: Sequence[str], frame: DataFrame) -> StructType:
-        """The types of columns, without those that have no value yet: Spark calls them text."""
-        asked = [
-            one.name
-            for one in frame.schema.fields
-            if one.name in names and one.name not in self.known.names and isinstance(one.dataType, StringType)
+    def _with_values(
+        self, names: Sequence[str], found: StructType, read: Callable[[StructType], DataFrame]
+    ) -> StructType:
+        """The columns that queries read, without those that have no value yet: Spark calls them text."""
+        kind = StructType([one for one in found.fields if one.name in names])
+        asked = list(_new_texts(kind, self.known))
+        if not asked:
+            return kind
+        columns = [
+            F.count(F.col(".".join(f"`{part}`" for part in path))).alias(str(at)) for at, path in enumerate(asked)
         ]
-        found = frame.agg(*(F.count(_column(name)).alias(name) for name in asked)).first() if asked else None
-        empty = {name for name in asked if found is not None and not found[name]}
-        return StructType([one for one in frame.schema.fields if one.name not in empty])
+        counts = read(kind).agg(*columns).first()
+        return _without(kind, {path for at, path in enumerate(asked) if counts is not None and not counts[at]})
 
     def _learn(self, names: Sequence[str], found: StructType) -> None:
         """Give types to columns that have none yet, by the events of this batch; whole numbers may become doubles."""
@@ -286,6 +294,37 @@ def each_once(text: str | None) -> str | None:
         return None if text is None else json.dumps(json.loads(text))
     except (ValueError, RecursionError):
         return text
+
+
+def _is_twice(kind: DataType) -> bool:
+    """Whether two fields of one struct have one name."""
+    if isinstance(kind, ArrayType):
+        return _is_twice(kind.elementType)
+    if not isinstance(kind, StructType):
+        return False
+    return len(set(kind.names)) < len(kind.names) or any(_is_twice(one.dataType) for one in kind.fields)
+
+
+def _new_texts(found: StructType, known: StructType) -> Iterator[tuple[str, ...]]:
+    """Columns of text, and fields of structs, that are not known by now."""
+    for one in found.fields:
+        before = known[one.name].dataType if one.name in known.names else None
+        if isinstance(one.dataType, StructType) and isinstance(before, StructType | None):
+            yield from ((one.name, *path) for path in _new_texts(one.dataType, before or StructType()))
+        elif isinstance(one.dataType, StringType) and before is None and "`" not in one.name:
+            yield (one.name,)
+
+
+def _without(found: StructType, empty: set[tuple[str, ...]]) -> StructType:
+    kept = []
+    for one in found.fields:
+        inner = {path[1:] for path in empty if path[0] == one.name}
+        if isinstance(one.dataType, StructType) and inner:
+            left = _without(one.dataType, inner)
+            kept += [StructField(one.name, left)] if left.fields else []
+        elif () not in inner:
+            kept.append(one)
+    return StructType(kept)
 
 
 def _wider(known: DataType, new: DataType) -> DataType:

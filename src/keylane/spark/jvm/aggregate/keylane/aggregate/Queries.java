@@ -330,7 +330,10 @@ public final class Queries implements Serializable {
                 regex.append("(?>.*?").append(parts.get(at)).append(')');
             }
         }
-        return regex.append(parts.size() > 1 ? ".*" : "").append(parts.get(parts.size() - 1)).append("\\z").toString();
+        if (parts.size() > 1) {
+            regex.append(".*").append(parts.get(parts.size() - 1));
+        }
+        return regex.append("\\z").toString();
     }
 
     private static String firstLine(Exception error) {

@@ -221,7 +221,7 @@ class EventReader:
             by_header.setdefault(header, []).append(path)
         for alike in by_header.values():
             found = self.spark.read.options(**how, inferSchema="true").csv(alike)
-            self._learn(names, self._with_values(names, found.schema, lambda _, found=found: found))  # type: ignore[misc]
+            self._learn(names, self._with_values(names, found.schema, _always(found)))
         frames = []
         for header, alike in by_header.items():
             kinds = {one.name: one.dataType for one in self.known.fields}
@@ -294,6 +294,11 @@ def each_once(text: str | None) -> str | None:
         return None if text is None else json.dumps(json.loads(text))
     except (ValueError, RecursionError):
         return text
+
+
+def _always(frame: DataFrame) -> Callable[[StructType], DataFrame]:
+    """Of CSV, which comes with its types."""
+    return lambda _: frame
 
 
 def _is_twice(kind: DataType) -> bool:

@@ -228,7 +228,7 @@ def iso(micros: int) -> str:
     >>> iso(1_700_000_040_000_000)
     '2023-11-14T22:14:00.000000Z'
     >>> iso(-70_000_000_000_000_000)
-    '-0249-10-12T03:33:20.000000Z'
+    '-249-10-15T19:33:20.000000Z'
     """
     if not _FIRST_YEAR <= micros < _LAST_YEAR:
         return f"{np.datetime64(micros, 'us')}Z"
@@ -240,7 +240,7 @@ def micros_of(text: str) -> int:
 
     >>> micros_of("2023-11-14T22:14:00.000000Z")
     1700000040000000
-    >>> micros_of("-0249-10-12T03:33:20.000000Z")
+    >>> micros_of("-249-10-15T19:33:20.000000Z")
     -70000000000000000
     """
     if not text[:5].rstrip("-").isdecimal() or text[4] != "-":

@@ -16,7 +16,7 @@ from keylane.aggregation.expressions import FUNCTIONS
 from keylane.aggregation.lanes import lane_of
 from keylane.aggregation.query import query_of
 from keylane.documents.aggregate import RunningDivision
-from keylane.errors import TargetError, UsageError
+from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.aggregate.events import EventReader
 from keylane.pipelines.aggregate.explain import explain_load, plan_load
 from keylane.pipelines.aggregate.matching import AggregatePlan
@@ -228,6 +228,13 @@ def test_a_foreign_or_older_state_is_refused(spark: SparkSession, tmp_path: Path
     (tmp_path / "kept").rename(newest)
     before = results(tmp_path / "out")
     run(spark, tmp_path, registry)
+    assert results(tmp_path / "out") == before
+    # A registry of the same version, in which an id means another query.
+    (tmp_path / "queries.sqlite").unlink()
+    registered(tmp_path, {**QUERIES[0].definition, "aggregates": {"n": "max(type)"}})
+    write_lines(tmp_path / "in" / "b.jsonl", events(10))
+    with pytest.raises(DataError, match="another query than in the last batch: got 'clicks'"):
+        run(spark, tmp_path, registry)
     assert results(tmp_path / "out") == before
 
 

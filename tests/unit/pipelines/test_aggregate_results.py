@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from keylane.aggregation.query import query_of
-from keylane.errors import DataError
+from keylane.errors import DataError, TargetError
 from keylane.pipelines.aggregate.explain import explain_load
-from keylane.pipelines.aggregate.results import ResultRow, ResultRows, columns_of, table_of
+from keylane.pipelines.aggregate.results import ResultRow, ResultRows, columns_of, messages_of, micros_of, table_of
 from keylane.pipelines.aggregate.verify import verify_results
 from keylane.pipelines.stateful.state_folder import write_sealed
 from keylane.report.aggregate_page import aggregate_page
@@ -175,3 +175,33 @@ def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) ->
     assert "<b>boom" not in page, "an error cannot become markup"
     with pytest.raises(DataError, match="no delivered windows"):
         explain_load(str(tmp_path / "none"), 64)
+
+
+def test_values_that_do_not_fit_are_null_and_times_are_text_of_their_own() -> None:
+    columns = {"a": {"v": "decimal(38,2)", "w": "date"}, "b": {"w": "string"}}
+    given = [
+        ResultRow("a", 0, 1, 0, 1, 1, ["9" * 36 + ".99", 18_262]),
+        ResultRow("a", 1, 2, 1, 1, 1, ["9" * 37 + ".99", None]),
+    ]
+    table = table_of(by_column(given), columns)
+    assert table.column("v").to_pylist() == [Decimal("9" * 36 + ".99"), None]
+    assert table.column("w").to_pylist() == ["2020-01-01", None]
+
+
+def test_messages_may_have_any_time() -> None:
+    far = ResultRow("a", -9_000_000_000_000_000_000 // 2, 0, 0, 1, 1, [-4_000_000_000_000_000_000, -800_000_000])
+    (message,) = messages_of(by_column([far]), {"a": {"low": "timestamp", "day": "date"}}, "out")
+    found = json.loads(message.value or b"")
+    assert micros_of(found["window_start"]) == far.start
+    assert (found["window_start"][0], found["day"]) == ("-", "-2188356-05-24")
+
+
+def test_a_file_that_cannot_be_read_and_a_folder_that_is_no_batch_are_named(tmp_path: Path) -> None:
+    target = written(tmp_path, rows())
+    path = tmp_path / "results" / "batch=1" / "part-00000.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(TargetError, match=r"batch=1/part-00000.parquet cannot be read"):
+        verify_results(target)
+    path.parent.rename(tmp_path / "results" / "batch=x")
+    with pytest.raises(TargetError, match="batch=x is no folder of a batch"):
+        verify_results(target)

@@ -115,6 +115,11 @@ public final class MatchRows implements FlatMapFunction {
                     continue;
                 }
                 times[at] = row.getLong(MatchRules.TIMES + at);
+                if (times[at] <= Windows.BEGINNING) {
+                    timed[at] = false;
+                    letter(row, "no-time", null);
+                    continue;
+                }
                 if (times[at] > rules.clock + rules.ahead) {
                     timed[at] = false;
                     letter(row, "far-future", null);
@@ -162,7 +167,7 @@ public final class MatchRows implements FlatMapFunction {
                 if (query.groups.length > 0) {
                     group = new Object[query.groups.length];
                     for (int at = 0; at < group.length; at++) {
-                        group[at] = Values.of(query.groups[at].eval(row));
+                        group[at] = Values.canonical(Values.of(query.groups[at].eval(row)));
                     }
                 }
                 for (int at = 0; at < values.length; at++) {

@@ -22,7 +22,14 @@ from keylane.cli.terminal import note
 from keylane.numbers import count, duration, plural, share
 
 if TYPE_CHECKING:
-    from keylane.documents.migrate import MigrateCertificateDocument, MigratePlanDocument, MigrateStatusDocument
+    from collections.abc import Sequence
+
+    from keylane.documents.migrate import (
+        MigrateCertificateDocument,
+        MigratePlanDocument,
+        MigrateStatusDocument,
+        MigrationShard,
+    )
 
 PENDING: Final = 3
 STEPS: Final = ("step", "who", "action", "command")
@@ -31,6 +38,7 @@ DRAIN: Final = ("lane", "waits_for")
 SHOWN: Final = 48
 ENTRIES: Final = ("number", "phase", "at", "driver")
 LANES: Final = ("lane", "fence", "applied", "left", "drained")
+SHARDS: Final = ("id", "side", "closed", "parents", "begins_at", "ends_at")
 WRITERS: Final = ("writer", "epoch", "records", "lane", "offset")
 RULES: Final = ("rule", "checked", "broken", "meaning")
 #: A certificate that is broken, or a writer that is late, is a threshold broken.
@@ -142,7 +150,7 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
         title = f"The first {SHOWN} of {count(len(rows))} new lanes wait for these old lanes; -o json has all:"
     sections = [steps, Section(DRAIN, rows[:SHOWN] if document.steps else [], title)]
     breaks = [f"note: {text}" for text in document.breaks]
-    if document.steps and document.drain_rule == "ranges":
+    if document.steps and document.drain_rule == "ranges" and document.shards is None:
         breaks.append(
             "note: splits and merges of Kinesis shards alone need no fence; keylane shards plan has their calls"
         )
@@ -346,6 +354,9 @@ def _status(document: MigrateStatusDocument) -> Result:
         parts.append(f"{count(drained)} of {of} drained, lag {count(document.lag or 0)}" if known else f"{of} fenced")
     if document.seconds_left is not None:
         parts.append(f"about {duration(document.seconds_left)} left")
+    if document.shards is not None:
+        made, left = document.calls_done or 0, document.calls_left or 0
+        parts.append(f"{count(made)} of {plural(made + left, 'call')} made")
     if document.pause_seconds is not None:
         parts.append(f"producers paused for {duration(document.pause_seconds)}")
     lines = [_waiting(document)] if document.waits_for else []
@@ -357,10 +368,16 @@ def _status(document: MigrateStatusDocument) -> Result:
     rows = [one.as_json() for one in document.lanes]
     sections = [
         Section(LANES, rows[:SHOWN], "Old lanes (partitions), and how far they are drained:"),
+        *_shards(document.shards),
         Section(ENTRIES, document.entries, "The journal:", forms={"at": _time}),
     ]
     code = BROKEN if document.late_writers else 0 if document.over else PENDING
     return Result(document, sections, lines, code, ["; ".join(parts)])
+
+
+def _shards(shards: Sequence[MigrationShard] | None) -> list[Section]:
+    rows = [one.as_json() for one in shards or ()]
+    return [Section(SHARDS, rows[:SHOWN], "Shards, each behind its parents:")] if shards else []
 
 
 def _epoch(epoch: int | None) -> str:
@@ -386,9 +403,12 @@ def _waiting(document: MigrateStatusDocument) -> str:
 
 def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Result:
     old = sum(one.old_records for one in document.lanes)
+    if document.shards is not None:
+        old = sum(one.records for one in document.shards if one.side == "old")
     line = (
-        f"{document.verdict}: {plural(document.violations, 'violation')} in {plural(document.records, 'record')}, "
-        f"{count(old)} below the fences and {count(document.records - old)} behind them"
+        f"{document.verdict}{_repeats(document)}: {plural(document.violations, 'violation')} in "
+        f"{plural(document.records, 'record')}, {count(old)} below the fences and {count(document.records - old)} "
+        "behind them"
     )
     sides = [
         f"{side.name} epoch {side.epoch}, {plural(side.lanes, 'lane')}, fingerprint {side.fingerprint[:12]}"
@@ -405,5 +425,10 @@ def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Res
         f"digest of what was read: {document.digest}",
         *([f"certificate: {saved}"] if saved else []),
     ]
-    sections = [Section(RULES, document.rules, "Rules:")]
+    sections = [Section(RULES, document.rules, "Rules:"), *_shards(document.shards)]
     return Result(document, sections, lines, BROKEN if document.verdict == "broken" else 0, [line])
+
+
+def _repeats(document: MigrateCertificateDocument) -> str:
+    """Of a system that writes at least once: records that are there again are no violation, and are said."""
+    return f" with {plural(document.repeats, 'repeat')}" if document.repeats else ""

@@ -5,6 +5,7 @@ What is planned: `migration.planner`. Which lanes wait for which: `migration.dra
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from keylane.contract.parse import load_contract
@@ -16,7 +17,8 @@ from keylane.documents.migrate import (
     MigrationStream,
 )
 from keylane.errors import LaneCountError, UnsupportedError, UsageError
-from keylane.migration.planner import Streams, plan_migration
+from keylane.migration.planner import Streams, plan_migration, shard_steps
+from keylane.pipelines.migrate_shards import calls_between, observed_shards
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.migration_journal import check_producer
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keylane.contract.model import Contract
+    from keylane.documents.shards import ShardsPlanDocument
     from keylane.migration.drain import DrainGraph
     from keylane.migration.planner import Migration, Mode
     from keylane.systems.endpoint import StreamOptions
@@ -61,6 +64,9 @@ def plan_migrate(
     after = _router(now, new, target, lanes[1], options, is_there=False)
     streams = Streams(source or "SOURCE", target or "TARGET", old, new)
     planned = plan_migration(before, after, streams, mode, dual=dual)
+    calls = None
+    if source is not None and planned.mode == "in-place" and planned.steps:
+        planned, calls = _by_calls(source, (before, after), planned, streams, [*producers, *groups], options, gated)
     if dual:
         _check_dual(planned, producers, source, target, gated=gated)
     if planned.mode == "mirror" and planned.steps and target is not None:
@@ -87,8 +93,27 @@ def plan_migrate(
         groups=sorted(set(groups)),
         gated=gated,
         dual=dual,
-        observed=_observed(source, planned, after.lane_count, groups, options) if source else None,
+        observed=_observed(source, planned, after.lane_count, groups, options, calls) if source else None,
+        shards=calls,
     )
+
+
+def _by_calls(
+    source: str,
+    routers: tuple[Router, Router],
+    planned: Migration,
+    streams: Streams,
+    named: list[str],
+    options: StreamOptions | None,
+    gated: bool,
+) -> tuple[Migration, ShardsPlanDocument | None]:
+    """The migration by splits and merges, with their calls, where the stream's lanes are changed so."""
+    endpoint = open_endpoint(source, options)
+    if not endpoint.splits_lanes:
+        return planned, None
+    calls = calls_between(endpoint, *routers, planned, named, gated=gated)
+    steps = shard_steps(calls.splits, calls.merges, streams, planned.epoch_to_raise)
+    return replace(planned, steps=steps), calls
 
 
 def _check_dual(
@@ -122,11 +147,18 @@ def _check_target(source: str | None, target: str, contract: Contract, producers
 
 
 def _observed(
-    source: str, planned: Migration, lanes: int, groups: Sequence[str], options: StreamOptions | None
+    source: str,
+    planned: Migration,
+    lanes: int,
+    groups: Sequence[str],
+    options: StreamOptions | None,
+    calls: ShardsPlanDocument | None,
 ) -> MigrationStream | None:
     """The stream as it is; refused where it cannot be changed as planned. None where its system changes no lanes."""
     if not planned.steps:
         return None
+    if calls is not None:
+        return observed_shards(open_endpoint(source, options), source)
     try:
         with open_endpoint(source, options).migrator() as migrator:
             found = migrator.observe()
@@ -177,6 +209,8 @@ def _router(
     if not there or lanes is not None or not is_there:
         # A stream that is to be changed has still its old lanes; only one that is new can contradict its contract.
         return Router(contract, lanes=lanes if lanes is not None or not live else there)
+    if endpoint.splits_lanes and live:
+        return Router(contract, key_space=endpoint.layout().key_space)
     return Router(contract, lanes=there)
 
 

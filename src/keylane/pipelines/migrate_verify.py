@@ -10,7 +10,7 @@ By a mirror, generation 0 is the old stream up to its fences, and 1 the new one 
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
 lane go on when its parents are committed up to their fences, and that is what the committed offsets of the named groups
-show. Carrying it out: `migrate_run`.
+show. Carrying it out: `migrate_run`. Shards that are split and merged: `migrate_lineage`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from keylane.history.verdict import Settings
 from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
+from keylane.pipelines.migrate_lineage import verify_shards
 from keylane.pipelines.migrate_run import by_key_alone, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
@@ -80,6 +81,8 @@ def verify_migrate(
     if entry is None:
         hint = "keylane migrate run carries it out; a stream without a migration: keylane verify, keylane check"
         raise UsageError.of("the migration has no fences yet", got=phase_of(entries) or "not begun", hint=hint)
+    if saved.plan.shards is not None:
+        return verify_shards(saved, entry, around=around, keep=keep, watch=watch)
     if saved.is_mirror:
         return _of_mirror(saved, entry, around, keep, watch)
     with saved.migrator() as migrator:

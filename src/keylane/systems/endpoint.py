@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from keylane.systems.migrations import Migrator
     from keylane.systems.read_range import ReadRange
     from keylane.systems.resharding import Resharder
+    from keylane.systems.shard_migrations import ShardLineage
     from keylane.systems.streams import Description, MessageFields, Stream
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
@@ -321,6 +322,9 @@ class Endpoint:
     #: Whether a stream has lanes of its own before a record is in it; otherwise a route makes them as it writes.
     own_lanes: ClassVar[bool] = False
 
+    #: Whether lanes are ranges of a key space, changed by splits and merges that no producer has to stop for.
+    splits_lanes: ClassVar[bool] = False
+
     #: Whether there is a producer that follows a migration by itself.
     migrating_producers: ClassVar[bool] = False
 
@@ -448,6 +452,10 @@ class Endpoint:
     def resharder(self) -> Resharder:
         """What splits and merges the shards of the stream."""
         self._lacks("have its shards changed")
+
+    def lineage(self) -> ShardLineage:
+        """The shards of the stream with where each ended, and their records."""
+        self._lacks("be asked where its shards ended")
 
     def migrator(self) -> AbstractContextManager[Migrator]:
         """What changes the lanes of the stream in place, for as long as the context is open."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from keylane.systems.kinesis.writer import ShardBatches
     from keylane.systems.messages.values import TopicFields
     from keylane.systems.resharding import Resharder
+    from keylane.systems.shard_migrations import ShardLineage
     from keylane.systems.streams import Description, Stream
 
 
@@ -41,6 +42,7 @@ class KinesisEndpoint(Endpoint):
     messages: ClassVar[bool] = True
     key_encoding: ClassVar[Encoding] = "utf8"
     own_lanes: ClassVar[bool] = True
+    splits_lanes: ClassVar[bool] = True
 
     @cached_property
     def access(self) -> KinesisAccess:
@@ -126,6 +128,12 @@ class KinesisEndpoint(Endpoint):
         from keylane.systems.kinesis.reshard import KinesisResharder
 
         return KinesisResharder(self.access, self.address.name)
+
+    def lineage(self) -> ShardLineage:
+        """All shards that the service lists, and their sequence numbers."""
+        from keylane.systems.kinesis.lineage import KinesisLineage
+
+        return KinesisLineage(self.access, self.address.name)
 
     def follow_messages(self, spark: SparkSession, known: str) -> Followed:
         """The shards, parents before children."""

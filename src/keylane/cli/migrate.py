@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         MigrateCertificateDocument,
         MigratePlanDocument,
         MigrateStatusDocument,
+        MigrationBegin,
         MigrationShard,
     )
 
@@ -105,7 +106,7 @@ def plan(
 
     In place, producers stop at a fence, the stream grows, and each new lane is applied after the old lanes whose keys
     it takes over. By a mirror, records are copied into another stream, and producers and readers switch. Without
-    addresses the plan is from the contracts alone.
+    addresses the plan is from the contracts alone. Shards of a Kinesis stream are split and merged, and nobody stops.
 
     \b
     keylane migrate plan payments-12.yaml payments-24.yaml
@@ -226,7 +227,8 @@ def run(
     Each step is recorded in the journal before it is taken. Stopped or killed, the same command goes on, from any
     machine that sees the journal; one process drives at a time. A stream that is not as planned is refused. Producers
     that were named in the plan stop and acknowledge by themselves; for others, stop them, and add --producers-stopped.
-    A mirror copies on Spark; --value is for one whose contracts take the key from other fields of the values.
+    Shards are split and merged by the calls of the plan. A mirror copies on Spark; --value is for one whose contracts
+    take the key from other fields of the values.
 
     \b
     keylane migrate run plan.json
@@ -360,6 +362,9 @@ def _status(document: MigrateStatusDocument) -> Result:
     if document.pause_seconds is not None:
         parts.append(f"producers paused for {duration(document.pause_seconds)}")
     lines = [_waiting(document)] if document.waits_for else []
+    lines += _begins(document.begins)
+    if document.copies:
+        lines.append("copies are written at least once: verify counts those that are there again")
     lines += [
         f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one.epoch)} behind a fence, "
         f"the first at offset {one.offset} of lane {one.lane}"
@@ -378,6 +383,11 @@ def _status(document: MigrateStatusDocument) -> Result:
 def _shards(shards: Sequence[MigrationShard] | None) -> list[Section]:
     rows = [one.as_json() for one in shards or ()]
     return [Section(SHARDS, rows[:SHOWN], "Shards, each behind its parents:")] if shards else []
+
+
+def _begins(begins: Sequence[MigrationBegin] | None) -> list[str]:
+    more = [f"and in {count(len(begins) - SHOWN)} more"] if begins and len(begins) > SHOWN else []
+    return [f"readers begin in {one.shard} behind {one.after}" for one in (begins or ())[:SHOWN]] + more
 
 
 def _epoch(epoch: int | None) -> str:
@@ -423,6 +433,7 @@ def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Res
         ),
         f"from {sides[0]} to {sides[1]}",
         f"digest of what was read: {document.digest}",
+        *_begins(document.begins),
         *([f"certificate: {saved}"] if saved else []),
     ]
     sections = [Section(RULES, document.rules, "Rules:"), *_shards(document.shards)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
@@ -33,6 +33,11 @@ MigrationPhase: TypeAlias = Literal[
     "done",
     "rolled-back",
 ]
+
+
+#: How a mirror copies into a system without transactions; others copy exactly once.
+Delivery: TypeAlias = Literal["at-least-once"]
+COPIES: Final = "By a mirror into a system without transactions: copies may be there again; verify counts them."
 
 
 class MigrationSide(Document):
@@ -121,6 +126,7 @@ class MigratePlanDocument(Document):
     observed: MigrationStream | None = Field(
         description="The stream as it is; null where the plan is from contracts alone, and cannot be carried out."
     )
+    copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
     shards: ShardsPlanDocument | None = Field(
         None,
         exclude_if=missing,
@@ -181,6 +187,13 @@ class MigrationShard(Document):
     )
 
 
+class MigrationBegin(Document):
+    """Where readers begin in a lane of the new stream."""
+
+    shard: Text
+    after: Text = Field(description="The sequence number that they begin behind; TRIM_HORIZON: at the first record.")
+
+
 class MigrateStatusDocument(Document):
     """How far a migration is."""
 
@@ -213,6 +226,10 @@ class MigrateStatusDocument(Document):
     )
     late_writers: list[MigrationWriter] = Field(description="Most records first.")
     entries: list[MigrationEntry]
+    copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
+    begins: list[MigrationBegin] | None = Field(
+        None, exclude_if=missing, description="By a mirror into shards: where readers begin, by lane."
+    )
     shards: list[MigrationShard] | None = Field(
         None, exclude_if=missing, description="By splits and merges: the shards, each behind its parents."
     )
@@ -288,6 +305,10 @@ class MigrateCertificateDocument(Document):
     late_writers: list[MigrationWriter]
     examples: list[Text] = Field(description="The first violations of each rule.")
     unproven: list[Text] = Field(description="What could not be checked, and why.")
+    copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
+    begins: list[MigrationBegin] | None = Field(
+        None, exclude_if=missing, description="By a mirror into shards: where the new contract begins, by lane."
+    )
     repeats: Count | None = Field(
         None,
         exclude_if=missing,

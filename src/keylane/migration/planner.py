@@ -65,6 +65,8 @@ class Streams:
     target: str = "TARGET"
     old_file: str = "OLD.yaml"
     new_file: str = "NEW.yaml"
+    #: Whether the new stream has each copy once, over kills too.
+    once: bool = True
 
 
 def plan_migration(
@@ -251,11 +253,12 @@ def shard_steps(splits: int, merges: int, streams: Streams, due: int | None) -> 
 
 
 def _copied(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
+    often = "exactly once" if streams.once else "at least once"
     return (
         *_epoch(streams, due),
         PlannedStep(
             "operator",
-            f"copy into {plural(new.lane_count, 'new lane')}, exactly once, again and again until it has caught up",
+            f"copy into {plural(new.lane_count, 'new lane')}, {often}, again and again until it has caught up",
             "producers and readers stay where they are meanwhile",
             "keylane migrate run PLAN",
         ),

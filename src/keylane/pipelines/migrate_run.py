@@ -17,6 +17,7 @@ from keylane.contract.parse import load_contract
 from keylane.documents.migrate import (
     MigratePlanDocument,
     MigrateStatusDocument,
+    MigrationBegin,
     MigrationEntry,
     MigrationLane,
     MigrationWait,
@@ -324,6 +325,8 @@ def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appen
         starts=list(entry.starts) if (entry := opened(entries)) is not None else [],
         seconds_left=_seconds_left(migrator, groups, fences, lag) if lag and phase not in OVER else None,
         late_writers=_late(saved, migrator, entries),
+        copies=saved.plan.copies,
+        begins=begins_of(saved, opened(entries)),
         entries=[
             MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.epoch) for one in entries
         ],
@@ -358,6 +361,14 @@ def _late(saved: SavedMigration, migrator: Migrator, entries: Sequence[Entry]) -
         return writers_of(late_writers(migrator.records(behind), saved.plan.new.epoch))
     except UnsupportedError:
         return []
+
+
+def begins_of(saved: SavedMigration, entry: Entry | None) -> list[MigrationBegin] | None:
+    """Where readers begin in the new stream of a mirror, by the names of its system; None where offsets say it."""
+    if entry is None or not saved.is_mirror:
+        return None
+    found = open_endpoint(saved.new_address, saved.options).reader_starts(entry.starts)
+    return [MigrationBegin(shard=shard, after=at) for shard, at in found] or None
 
 
 def writers_of(found: Sequence[LateWriter]) -> list[MigrationWriter]:

@@ -33,7 +33,7 @@ from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
 from keylane.pipelines.migrate_lineage import verify_shards
-from keylane.pipelines.migrate_run import by_key_alone, read_plan, writers_of
+from keylane.pipelines.migrate_run import begins_of, by_key_alone, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
 from keylane.systems.migrations import LateWriters
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from keylane.history.verdict import Verdict
+    from keylane.history.verdict import Mode, Verdict
     from keylane.migration.cutover import Entry
     from keylane.pipelines.migrate_run import SavedMigration
     from keylane.pipelines.verify import Verified
     from keylane.router import Router
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.endpoint import Endpoint, StreamOptions
     from keylane.systems.migrations import Migrator
 
 #: Examples of a rule, where the checker of histories does not choose them.
@@ -105,28 +105,40 @@ def _of_mirror(
     """The copy by `verify`; and the old stream up to its fences with the new one from its starts on, as one history."""
     plan, unproven = saved.plan, list[str]()
     seen, target = _SeenRecords(saved, entry), open_endpoint(saved.new_address, saved.options)
+    if around is not None and target.splits_lanes:
+        hint = "leave --around out: all records are read"
+        raise UnsupportedError.of("a stream of shards has no offsets to read a sample by", got=around, hint=hint)
+    mode: Mode = "exactly-once" if target.writes_once else "at-least-once"
+    settings = Settings(mode=mode, keep=keep, by_key=not target.writes_once)
     with saved.migrator() as old, target.migrator() as new:
         saved.check_stream(old)
         then = old.observe()
         below = _ranges(entry.fences, then.starts, entry.fences, around)
-        behind = list(zip(entry.starts, target.lane_ends(), strict=True))
+        behind = list(zip(entry.starts, _ends_now(target, entry), strict=True))
         if around is not None:
             behind = [(start, min(end, start + around)) for start, end in behind]
         parts = (_named(saved.address, old, below, unproven), _named(saved.new_address, new, behind, unproven))
         sides = (seen.of_side(side, watch(part)) for side, part in enumerate(parts))
-        verdict = check(chain.from_iterable(sides), Settings(keep=keep))
+        verdict = check(chain.from_iterable(sides), settings)
         applied = old.applied(plan.groups, entry.fences) if plan.groups else None
         missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
     copy = verify(
         saved.address,
         saved.new_address,
         saved.routers[1].contract,
+        mode=mode,
         keep=keep,
         lanes=plan.new.lanes,
         topics=saved.copy_options,
         ends=(entry.fences, entry.starts),
     )
     return _certificate(saved, entry, seen, verdict, behind, applied, around, _Copy(copy, missing, tuple(unproven)))
+
+
+def _ends_now(target: Endpoint, entry: Entry) -> Sequence[int]:
+    """The ends of the lanes; the last of all where the new stream has others by now, which are of these lanes."""
+    ends = target.lane_ends()
+    return ends if len(ends) == len(entry.starts) else [max(ends, default=0)] * len(entry.starts)
 
 
 def _named(
@@ -167,6 +179,11 @@ class _Copy(NamedTuple):
     #: How many were written behind the fences, and which of them are in the old stream alone.
     doubled: tuple[int, list[str]] | None
     unproven: tuple[str, ...]
+
+    @property
+    def repeats(self) -> int:
+        """Copies that are there again, in the order of their key."""
+        return self.verified.verdict.facts.get("repeats", 0)
 
     @property
     def examples(self) -> Iterator[str]:
@@ -336,6 +353,9 @@ def _certificate(
         lanes=[_lane(lane, entry, span, seen) for lane, span in enumerate(ranges)],
         groups=plan.groups,
         late_writers=writers_of(seen.late.found),
+        copies=plan.copies,
+        begins=begins_of(saved, entry),
+        repeats=None if copy is None or plan.copies is None else copy.repeats + verdict.facts.get("repeats", 0),
         examples=[
             *(f"{one.rule}: lane {one.lane}, offset {one.offset}: {one.detail}" for one in verdict.violations),
             *seen.examples,

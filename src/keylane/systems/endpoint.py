@@ -325,6 +325,9 @@ class Endpoint:
     #: Whether lanes are ranges of a key space, changed by splits and merges that no producer has to stop for.
     splits_lanes: ClassVar[bool] = False
 
+    #: Whether a route writes each record once, over kills too; otherwise at least once, and marks what it writes again.
+    writes_once: ClassVar[bool] = True
+
     #: Whether there is a producer that follows a migration by itself.
     migrating_producers: ClassVar[bool] = False
 
@@ -478,6 +481,10 @@ class Endpoint:
     def lane_ends(self) -> tuple[int, ...]:
         """The end offset of each lane now; none where the system has no offsets, or the stream is not there."""
         return ()
+
+    def reader_starts(self, starts: Sequence[int]) -> list[tuple[str, str]]:
+        """Where readers begin, by the system's own names, where ends of lanes are no offsets: lane's name and place."""
+        return []
 
     def copied_from(self, checkpoint: Path) -> tuple[int, ...]:
         """How far a route that keeps this checkpoint has come in each lane of this stream."""

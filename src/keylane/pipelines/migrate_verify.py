@@ -16,6 +16,7 @@ show. Carrying it out: `migrate_run`. Shards that are split and merged: `migrate
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -84,7 +85,7 @@ def verify_migrate(
     if saved.plan.shards is not None:
         return verify_shards(saved, entry, around=around, keep=keep, watch=watch)
     if saved.is_mirror:
-        return _of_mirror(saved, entry, around, keep, watch)
+        return of_mirror(saved, entry, around, keep, watch)
     with saved.migrator() as migrator:
         saved.check_stream(migrator)
         now = migrator.observe()
@@ -95,7 +96,7 @@ def verify_migrate(
     return _certificate(saved, entry, seen, verdict, ranges, applied, around)
 
 
-def _of_mirror(
+def of_mirror(
     saved: SavedMigration,
     entry: Entry,
     around: int | None,
@@ -185,6 +186,13 @@ class _Copy(NamedTuple):
         """Copies that are there again, in the order of their key."""
         return self.verified.verdict.facts.get("repeats", 0)
 
+    def beside(self, seen: _SeenRecords) -> dict[str, int]:
+        """Records behind the fences that are copies, by what they are of: a copy that came late has written them.
+
+        A system that fences the writers of a copy has none.
+        """
+        return {one: seen.writers[one] for one in self.verified.sources if seen.writers[one]}
+
     @property
     def examples(self) -> Iterator[str]:
         """The first violations."""
@@ -224,6 +232,8 @@ class _SeenRecords:
         self.below = 0
         self.late = LateWriters(saved.plan.new.epoch)
         self.examples: list[str] = []
+        #: How many records behind the fences name each writer.
+        self.writers = Counter[str | None]()
 
     @property
     def digest(self) -> str:
@@ -272,6 +282,8 @@ class _SeenRecords:
                 )
         if side:
             self.late.add(part)
+            counted = part.column("writer").value_counts()
+            self.writers.update({one["values"]: one["counts"] for one in counted.to_pylist()})
         if not self._by_key[side]:
             self.unplaced += len(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
@@ -327,9 +339,12 @@ def _certificate(
     broken["wrong_epoch"] = seen.records - seen.unmarked, seen.wrong_epoch
     broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
     unproven = _unproven(seen, applied, around)
+    beside = dict[str, int]()
     if copy is not None:
         found = copy.verified
-        broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted)
+        beside = copy.beside(seen) if plan.copies else beside
+        wrong = sum(found.verdict.counts.values()) + len(found.miscounted) + sum(beside.values())
+        broken["copied"] = found.verdict.records, wrong
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
         if copy.doubled is not None:
             broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])
@@ -365,6 +380,7 @@ def _certificate(
                 if applied
             ),
             *(copy.examples if copy is not None else ()),
+            *(f"copied: {plural(many, 'copy')} of {name} behind the fences" for name, many in beside.items()),
         ],
         unproven=unproven,
     )

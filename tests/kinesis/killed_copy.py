@@ -1,6 +1,6 @@
 """`keylane migrate run`, whose process ends by SIGKILL when a batch of the copy is written, and not yet committed.
 
-`python -m tests.kinesis.killed_copy ARGUMENTS...`
+`python -m tests.kinesis.killed_copy ARGUMENTS...`, in a session of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def killed() -> None:
 
     def written(self: KinesisTarget, *arguments: Any) -> Any:
         write(self, *arguments)
-        os.kill(os.getpid(), signal.SIGKILL)
+        # With Spark's own process, which would hold what is printed open.
+        os.killpg(os.getpgrp(), signal.SIGKILL)
 
     KinesisTarget._written = written  # type: ignore[method-assign, assignment]  # the kill is planted here
 

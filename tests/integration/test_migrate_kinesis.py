@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Producer
-from tests.kinesis.test_migrate_into_shards import KEYS, judged
-from tests.kinesis.test_migrate_shards import contract, put
+from tests.kinesis.migrating import KEYS, contract, judged, put
 
 from keylane.migration.cutover import opened
 from keylane.pipelines.migrate import plan_migrate

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.kinesis.command import run
-from tests.kinesis.test_migrate_shards import broken, contract, printed, put
+from tests.kinesis.migrating import KEYS, broken, contract, judged, printed, put
 
 from keylane.numbers import plural
 from keylane.pipelines.migrate import plan_migrate
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from tests.kinesis.servers import KinesisServer
-
-    from keylane.documents.migrate import MigrateCertificateDocument
-
-KEYS = 7
 
 
 def lines(numbers: range) -> str:
@@ -48,10 +44,6 @@ def files_plan(server: KinesisServer, stream: str, folder: Path) -> Path:
     assert any("at least once" in one.action for one in document.steps)
     (folder / "plan.json").write_text(json.dumps(document.as_json()))
     return folder / "plan.json"
-
-
-def judged(found: MigrateCertificateDocument) -> dict[str, int]:
-    return {one.rule: one.broken for one in found.rules if one.broken}
 
 
 def test_files_are_mirrored_into_a_stream(kinesalite: KinesisServer, spark: SparkSession, tmp_path: Path) -> None:

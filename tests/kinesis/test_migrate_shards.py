@@ -12,25 +12,23 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 from tests.kinesis.command import run
+from tests.kinesis.migrating import KEYS, broken, contract, printed, put
 
 from keylane.keyspace.layout import new_layout
 from keylane.migration.cutover import opened
 from keylane.pipelines.migrate_lineage import verify_shards
 from keylane.pipelines.migrate_run import read_plan
 from keylane.systems.endpoint import open_endpoint
-from keylane.systems.kinesis.aggregated import UserRecord, packed
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from tests.kinesis.servers import KinesisServer
 
     from keylane.systems.shard_migrations import LineageShard
 
-WRITERS, KEYS = 3, 7
+WRITERS = 3
 
 
 class NamedWriter(threading.Thread):
@@ -47,38 +45,12 @@ class NamedWriter(threading.Thread):
             self.sent += 1
 
 
-def put(client: Any, stream: str, writer: str, n: int, epoch: int = 1) -> None:
-    """One record, in the form that a route and `keylane.systems.kinesis.put` write: tags beside one user record."""
-    tags = (("keylane.source", f"{writer}/0/{n}"), ("keylane.epoch", str(epoch)))
-    key = f"{writer}-{n % KEYS}"
-    data = packed([UserRecord(key, b"x", None, tags)])
-    client.put_record(StreamName=stream, Data=data, PartitionKey=key)
-
-
-def contract(path: Path, stream: str, lanes: int | str, epoch: int, **spec: Any) -> Path:
-    known = {"streams": [stream], "lanes": lanes, "key": {"fields": ["key"]}, "partitioner": "kinesis-md5", **spec}
-    metadata = {"name": "accounts", "epoch": epoch}
-    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": metadata, "spec": known}
-    path.write_text(yaml.safe_dump(document))
-    return path
-
-
 def plan_of(server: KinesisServer, stream: str, folder: Path, lanes: tuple[int | str, int]) -> Path:
     old, new = (contract(folder / f"{n}.yaml", stream, lanes[n], n + 1) for n in (0, 1))
     plan = folder / "plan.json"
     made = run("migrate", "plan", str(old), str(new), "--from", server.address(stream), "--out", str(plan))
     assert made.returncode == 3, made.stderr
     return plan
-
-
-def printed(done: subprocess.CompletedProcess[str], code: int = 0) -> dict[str, Any]:
-    assert done.returncode == code, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-def broken(found: dict[str, Any]) -> dict[str, int]:
-    return {one["rule"]: one["broken"] for one in found["rules"] if one["broken"]}
 
 
 @pytest.mark.parametrize("server", ["kinesalite", pytest.param("kinesis_local", marks=pytest.mark.faults)])

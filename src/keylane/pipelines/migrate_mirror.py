@@ -91,8 +91,9 @@ class RouteMirror:
         """Copy what is there now. It has caught up when that took little time, or no less than the time before."""
         found, seconds = self._routed(check)
         before, self._seconds = self._seconds, seconds
-        # Where that takes long, it is not to begin only while producers wait.
-        self.ends()
+        if not self._into.writes_once:
+            # A system without offsets is read to its ends, which is not to begin only while producers wait.
+            self.ends()
         self.say(f"copied {count(found.counts.in_)} records in {duration(seconds)}; {count(found.total.in_)} in all")
         return not found.counts.in_ or seconds <= CAUGHT_UP or 0 < before <= seconds
 

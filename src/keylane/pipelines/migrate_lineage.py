@@ -262,7 +262,7 @@ def _certificate(
         "fenced": (records, sum(one.misplaced for one in seen.read.values()) + len(fences)),
     }
     violations = sum(number for _, number in broken.values())
-    unproven = list(_unproven(saved, seen, retention))
+    unproven = [*_unproven(saved, seen, retention), *inside_of_a_rewind(verdict)]
     return MigrateCertificateDocument(
         ok=not violations and not unproven,
         verdict="broken" if violations else "not proven" if unproven else "certified",
@@ -328,6 +328,12 @@ def _lanes(saved: SavedMigration, entry: Entry, seen: _SeenShards) -> list[Certi
             CertificateLane(lane=lane, fence=None, start=0, first=0, end=old + new, old_records=old, new_records=new)
         )
     return found
+
+
+def inside_of_a_rewind(verdict: Verdict) -> Iterator[str]:
+    """Where writers that repeat records are still at it: whether they repeat all is seen later."""
+    if awaited := verdict.facts.get("awaited", 0):
+        yield f"the stream ends inside of a repeat: {plural(awaited, 'record')} of the keys are to come again"
 
 
 def _unproven(saved: SavedMigration, seen: _SeenShards, retention: float) -> Iterator[str]:

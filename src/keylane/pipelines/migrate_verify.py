@@ -33,7 +33,7 @@ from keylane.history.verdict import Settings
 from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
-from keylane.pipelines.migrate_lineage import verify_shards
+from keylane.pipelines.migrate_lineage import inside_of_a_rewind, verify_shards
 from keylane.pipelines.migrate_run import begins_of, by_key_alone, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
@@ -345,6 +345,7 @@ def _certificate(
         beside = copy.beside(seen) if plan.copies else beside
         wrong = sum(found.verdict.counts.values()) + len(found.miscounted) + sum(beside.values())
         broken["copied"] = found.verdict.records, wrong
+        unproven += [] if plan.copies is None else inside_of_a_rewind(verdict)
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
         if copy.doubled is not None:
             broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])

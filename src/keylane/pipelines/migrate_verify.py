@@ -10,12 +10,13 @@ By a mirror, generation 0 is the old stream up to its fences, and 1 the new one 
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
 lane go on when its parents are committed up to their fences, and that is what the committed offsets of the named groups
-show. Carrying it out: `migrate_run`.
+show. Carrying it out: `migrate_run`. Shards that are split and merged: `migrate_lineage`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,7 +33,8 @@ from keylane.history.verdict import Settings
 from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
-from keylane.pipelines.migrate_run import by_key_alone, read_plan, writers_of
+from keylane.pipelines.migrate_lineage import inside_of_a_rewind, verify_shards
+from keylane.pipelines.migrate_run import begins_of, by_key_alone, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
 from keylane.systems.migrations import LateWriters
@@ -41,12 +43,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from keylane.history.verdict import Verdict
+    from keylane.history.verdict import Mode, Verdict
     from keylane.migration.cutover import Entry
     from keylane.pipelines.migrate_run import SavedMigration
     from keylane.pipelines.verify import Verified
     from keylane.router import Router
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.endpoint import Endpoint, StreamOptions
     from keylane.systems.migrations import Migrator
 
 #: Examples of a rule, where the checker of histories does not choose them.
@@ -80,8 +82,10 @@ def verify_migrate(
     if entry is None:
         hint = "keylane migrate run carries it out; a stream without a migration: keylane verify, keylane check"
         raise UsageError.of("the migration has no fences yet", got=phase_of(entries) or "not begun", hint=hint)
+    if saved.plan.shards is not None:
+        return verify_shards(saved, entry, around=around, keep=keep, watch=watch)
     if saved.is_mirror:
-        return _of_mirror(saved, entry, around, keep, watch)
+        return of_mirror(saved, entry, around, keep, watch)
     with saved.migrator() as migrator:
         saved.check_stream(migrator, entries)
         now = migrator.observe()
@@ -93,7 +97,7 @@ def verify_migrate(
     return _certificate(saved, entry, seen, verdict, ranges, applied, around)
 
 
-def _of_mirror(
+def of_mirror(
     saved: SavedMigration,
     entry: Entry,
     around: int | None,
@@ -103,9 +107,14 @@ def _of_mirror(
     """The copy by `verify`; and the old stream up to its fences with the new one from its starts on, as one history."""
     plan, unproven = saved.plan, list[str]()
     target = open_endpoint(saved.new_address, saved.options)
-    ends = target.lane_ends()
+    if around is not None and target.splits_lanes:
+        hint = "leave --around out: all records are read"
+        raise UnsupportedError.of("a stream of shards has no offsets to read a sample by", got=around, hint=hint)
+    ends = _ends_now(target, entry)
     entry = _with_starts(entry, len(ends))
     seen = _SeenRecords(saved, entry)
+    mode: Mode = "exactly-once" if target.writes_once else "at-least-once"
+    settings = Settings(mode=mode, keep=keep, by_key=not target.writes_once)
     with saved.migrator() as old, target.migrator() as new:
         saved.check_stream(old, [entry])
         then = old.observe()
@@ -115,7 +124,7 @@ def _of_mirror(
             behind = [(start, min(end, start + around)) for start, end in behind]
         parts = (_named(saved.address, old, below, unproven), _named(saved.new_address, new, behind, unproven))
         sides = (seen.of_side(side, watch(part)) for side, part in enumerate(parts))
-        verdict = check(chain.from_iterable(sides), Settings(keep=keep))
+        verdict = check(chain.from_iterable(sides), settings)
         applied = old.applied(plan.groups, entry.fences) if plan.groups else None
         missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
         if not plan.dual:
@@ -124,12 +133,20 @@ def _of_mirror(
         saved.address,
         saved.new_address,
         saved.routers[1].contract,
+        mode=mode,
         keep=keep,
         lanes=plan.new.lanes,
         topics=saved.copy_options,
         ends=(entry.fences, entry.starts),
     )
     return _certificate(saved, entry, seen, verdict, behind, applied, around, _Copy(copy, missing, tuple(unproven)))
+
+
+def _ends_now(target: Endpoint, entry: Entry) -> Sequence[int]:
+    """The ends of the lanes; the last of all where shards were split since, whose records are of these lanes."""
+    ends = target.lane_ends()
+    as_they_were = not target.splits_lanes or len(ends) == len(entry.starts)
+    return ends if as_they_were else [max(ends, default=0)] * len(entry.starts)
 
 
 def _named(
@@ -171,6 +188,18 @@ class _Copy(NamedTuple):
     #: How many were written behind the fences, and which of them are in the old stream alone.
     doubled: tuple[int, list[str]] | None
     unproven: tuple[str, ...]
+
+    @property
+    def repeats(self) -> int:
+        """Copies that are there again, in the order of their key."""
+        return self.verified.verdict.facts.get("repeats", 0)
+
+    def beside(self, seen: _SeenRecords) -> dict[str, int]:
+        """Records behind the fences that are copies, by what they are of: a copy that came late has written them.
+
+        A system that fences the writers of a copy has none.
+        """
+        return {one: seen.writers[one] for one in self.verified.sources if seen.writers[one]}
 
     @property
     def examples(self) -> Iterator[str]:
@@ -218,6 +247,8 @@ class _SeenRecords:
         self.below = 0
         self.late = LateWriters(saved.plan.new.epoch)
         self.examples: list[str] = []
+        #: How many records behind the fences name each writer.
+        self.writers = Counter[str | None]()
 
     @property
     def digest(self) -> str:
@@ -276,6 +307,8 @@ class _SeenRecords:
                 )
         if side:
             self.late.add(part)
+            counted = part.column("writer").value_counts()
+            self.writers.update({one["values"]: one["counts"] for one in counted.to_pylist()})
         if not self._by_key[side]:
             self.unplaced += len(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
@@ -331,9 +364,13 @@ def _certificate(
     broken["wrong_epoch"] = seen.records - seen.unmarked + seen.strays, seen.wrong_epoch + seen.strays
     broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
     unproven = _unproven(seen, applied, around)
+    beside = dict[str, int]()
     if copy is not None:
         found = copy.verified
-        broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted)
+        beside = copy.beside(seen) if plan.copies else beside
+        wrong = sum(found.verdict.counts.values()) + len(found.miscounted) + sum(beside.values())
+        broken["copied"] = found.verdict.records, wrong
+        unproven += [] if plan.copies is None else inside_of_a_rewind(verdict)
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
         if copy.doubled is not None:
             broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])
@@ -357,6 +394,9 @@ def _certificate(
         lanes=[_lane(lane, entry, span, seen) for lane, span in enumerate(ranges)],
         groups=plan.groups,
         late_writers=writers_of(seen.late.found),
+        copies=plan.copies,
+        begins=begins_of(saved, entry),
+        repeats=None if copy is None or plan.copies is None else copy.repeats + verdict.facts.get("repeats", 0),
         examples=[
             *(f"{one.rule}: lane {one.lane}, offset {one.offset}: {one.detail}" for one in verdict.violations),
             *seen.examples,
@@ -366,6 +406,7 @@ def _certificate(
                 if applied
             ),
             *(copy.examples if copy is not None else ()),
+            *(f"copied: {plural(many, 'copy')} of {name} behind the fences" for name, many in beside.items()),
         ],
         unproven=unproven,
     )

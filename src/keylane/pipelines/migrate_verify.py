@@ -1,12 +1,13 @@
 """`migrate verify`: the certificate of a migration, from the journal and the records of the stream alone.
 
-    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; generation 0 is what lies
-                                 below the start of a lane, 1 what lies behind it, each by its own contract
+    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; a generation is the old
+                                 epoch below the start of a lane, the new one behind it, each by its own contract
     here                         a record whose epoch is not that of its side of the fence, and lanes not drained
     `verify`                     by a mirror: every record of the old stream below its fence is in the new one, once,
                                  unchanged, in its lane and in its order, below where the new contract begins
 
-By a mirror, generation 0 is the old stream up to its fences, and 1 the new one from its starts on.
+By a mirror, the old epoch's generation is the old stream up to its fences, and the new one's the new stream from its
+starts on.
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
 lane go on when its parents are committed up to their fences, and that is what the committed offsets of the named groups
@@ -242,6 +243,8 @@ class _SeenRecords:
         self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = 0
         #: By a mirror with a pause: records of the old stream behind its fences.
         self.strays = 0
+        #: Records below the fences that are of an epoch before the old contract's.
+        self.earlier = 0
         self.sides: dict[int, list[int]] = {}
         #: Records of the old stream of a mirror.
         self.below = 0
@@ -295,7 +298,11 @@ class _SeenRecords:
             self._digests.setdefault(name, hashlib.sha256()).update(_bytes_of(column))
 
     def _rows(self, part: pa.RecordBatch, side: int, lane: int) -> pa.RecordBatch:
-        other = pc.not_equal(part.column("epoch"), self._epochs[side]).fill_null(False)
+        epochs, own = part.column("epoch").cast(pa.int64()), pa.scalar(self._epochs[side], pa.int64())
+        # Below the fence of a stream that was migrated before: neither its contracts nor its fences are in the plan.
+        earlier = pc.and_(pc.less(epochs, self._epochs[0]).fill_null(False), not side)
+        other = pc.and_not(pc.not_equal(epochs, own).fill_null(False), earlier)
+        self.earlier += earlier.true_count
         if pc.any(other).as_py():
             wrong = part.filter(other)
             self.wrong_epoch += len(wrong)
@@ -313,13 +320,15 @@ class _SeenRecords:
             self.unplaced += len(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
         lanes = _lanes(self._routers[side], part.column("key")) if self._by_key[side] else None
+        if lanes is not None:
+            lanes = pc.if_else(earlier, pa.scalar(None, lanes.type), lanes)
         return rows(
             "read",
             # A record without a source is known by its place: it is there once, and in the order of its lane.
             writer=pc.if_else(named, part.column("writer"), f"//{side}/{lane}"),
             seq=pc.if_else(named, part.column("seq"), part.column("offset")),
             key=part.column("key"),
-            generation=side,
+            generation=pc.if_else(earlier, epochs, own).cast(pa.int32()),
             stream=self._stream,
             lane=part.column("lane"),
             offset=part.column("offset"),
@@ -432,6 +441,10 @@ def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | N
         found.append(f"{count(seen.unsourced)} records carry no keylane.source: their order is that of their lanes")
     if seen.unmarked:
         found.append(f"{count(seen.unmarked)} records carry no keylane.epoch: their side of the fence is by offset")
+    if seen.earlier:
+        found.append(
+            f"{count(seen.earlier)} records are of an earlier epoch: their lanes are of contracts before this one"
+        )
     if seen.unplaced:
         found.append(
             f"the lanes of {count(seen.unplaced)} records follow from more than their key: keylane check has them"

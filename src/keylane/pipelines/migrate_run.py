@@ -233,7 +233,8 @@ def rollback_migrate(
     """Let producers go on under the old contract; refused once the stream has been given its lanes."""
     saved = read_plan(path, journal, options)
     if saved.journal.plan() is None:
-        raise UsageError.of("the migration has not been begun", got=saved.journal_at)
+        hint = "nothing was changed, so there is nothing to roll back; keylane migrate run begins it"
+        raise UsageError.of("the migration has not been begun", got=saved.journal_at, hint=hint)
     with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say) as driver:
         outcome = driver.roll_back()
         return _status(saved, migrator, None, outcome.appended)

@@ -58,7 +58,7 @@ MEANINGS: Final = {
     "duplicated": "each record of a named writer is there once",
     "stale_epochs": "along a lane epochs never decrease",
     "wrong_epoch": "records below a fence are of the old epoch, and those behind it of the new one",
-    "undrained": "old lanes that a named group has not committed up to their fences",
+    "undrained": "every named group has committed all old lanes up to their fences",
     "copied": "each record of the old stream below its fence is in the new one once, unchanged, in its lane and order",
     "written_twice": "each record that a producer wrote to both streams is in the new one behind the copies",
 }

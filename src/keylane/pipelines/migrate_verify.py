@@ -335,6 +335,8 @@ def _certificate(
         found = copy.verified
         broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted)
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
+        if dead := found.verdict.facts.get("dead"):
+            unproven.append(f"{count(dead)} records are dead letters of {saved.new_address}, and not in its lanes")
         if copy.doubled is not None:
             broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])
     violations = sum(number for _, number in broken.values())

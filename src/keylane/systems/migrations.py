@@ -231,7 +231,8 @@ class Driver:
                 waits = step if isinstance(step, Wait) else None
                 if waits and self.waiting.clock() - said > SAY_AGAIN:
                     said = self.waiting.clock()
-                    self.say(f"it {waits_in_words(waits)}")
+                    how = "; once they have: migrate run with --producers-stopped" if waits.why == "producers" else ""
+                    self.say(f"it {waits_in_words(waits)}{how}")
             except FencedError:
                 raise
             except BrokerError as error:

@@ -405,7 +405,9 @@ class GatedConsumer:
             if error.args[0].name() != "_NO_OFFSET":
                 raise
             what = "there is nothing to commit: no offset was stored, as enable.auto.offset.store=false has it"
-            hint = "commit(message=record) after the record was applied, or consumer.store_offsets(message=record) first"
+            hint = (
+                "commit(message=record) after the record was applied, or consumer.store_offsets(message=record) first"
+            )
             raise UsageError.of(what, got="commit()", hint=hint) from None
         self._stored = True
         return found

@@ -99,6 +99,15 @@ def _read(path: Path) -> str:
         return ""
 
 
+def in_turn(rounds: int, *, uncounted: int, **sides: Callable[[], Any]) -> dict[str, list[Spent]]:
+    """What each round of each side takes, the first ones left out: those that compile what the others run."""
+    found: dict[str, list[Spent]] = {name: [] for name in sides}
+    for _ in range(uncounted + rounds):
+        for name, side in sides.items():
+            found[name].append(spent(side))
+    return {name: each[uncounted:] for name, each in found.items()}
+
+
 def best(rounds: int, **sides: Callable[[], Any]) -> dict[str, float]:
     """Seconds of the best round of each side; the sides take turns, so that noise meets all of them."""
     seconds = dict.fromkeys(sides, float("inf"))

@@ -11,6 +11,7 @@ What a test needs is a marker (`jvm`, `broker`, `browser`, `node`), set here by 
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from tests.kinesis.servers import KinesisServer
+    from tests.net.running import DemoRun
 
     from keylane.contract.model import Contract
 
@@ -54,6 +56,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What is imported and collected stays until the end: to look through it again and again for garbage is a third of
+    # the time of collecting.
+    gc.disable()
     if config.getoption("--fast"):
         sys.addaudithook(refuse_to_start)
 
@@ -80,6 +85,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -146,6 +157,20 @@ def spark(start_up_archive: None) -> Iterator[SparkSession]:
     session = local_session("local[2]", conf, app="tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def demo_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+    """`keylane demo -o json`, small, in the session of the run, which it would otherwise stop."""
+    from tests.net.running import SCALE, DemoRun, keylane
+
+    folder = tmp_path_factory.mktemp("small") / "demo"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("keylane.spark.local_session", lambda *_: spark)
+        patched.setattr(spark, "stop", lambda: None)
+        done = keylane("demo", "--to", folder, "--scale", SCALE, "-o", "json")
+    assert done.code == 0, done.err
+    return DemoRun(folder, done.out, done.err)
 
 
 @pytest.fixture(scope="session")

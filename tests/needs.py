@@ -4,7 +4,7 @@ Long are Java, a broker, a Kinesis server, a browser, and many cases.
 
 `pytest --fast` does without what takes long. The parts are run side by side, each with a session of its own at most:
 
-    routes  tests/route, and tests/integration with a Spark session
+    routes  tests with Spark of what is carried over: tests/route, tests/aggregate, tests/integration, tests/kinesis
     spark   the other tests with Java
     servers the other tests with a broker or a Kinesis server
     plain   the other tests
@@ -39,9 +39,10 @@ FOLDERS = {
     "parity": {"slow"},
     "properties": {"slow"},
 }
-#: Folders whose tests with Java are in a part of their own, and folders that are in `plain` whatever their tests need.
-#: A part does not even import what is not its own.
-ROUTES = {"integration", "route"}
+#: Folders whose tests with Java are in a part of their own: what Java loads and compiles for the first batch of a
+#: command costs as much as the tests that follow, so that a command is in one part. And folders that are in `plain`
+#: whatever their tests need. A part does not even import what is not its own.
+ROUTES = {"aggregate", "integration", "kinesis", "route"}
 PLAIN = {"architecture", "crosscheck", "history", "properties", "scripts", "security", "unit", "vectors"}
 #: What is started for tests that wait for its answers more than they compute.
 SERVERS = {"broker", "node"}

@@ -15,8 +15,10 @@ from tests.aggregate.runs import follow, registered, run
 from keylane.aggregation.expressions import FUNCTIONS
 from keylane.aggregation.lanes import lane_of
 from keylane.aggregation.query import query_of
-from keylane.errors import TargetError, UsageError
+from keylane.documents.aggregate import RunningDivision
+from keylane.errors import DataError, TargetError, UsageError
 from keylane.pipelines.aggregate.events import EventReader
+from keylane.pipelines.aggregate.explain import explain_load, plan_load
 from keylane.pipelines.aggregate.matching import AggregatePlan
 from keylane.pipelines.aggregate.options import AggregateOptions
 from keylane.pipelines.aggregate.run import aggregate
@@ -35,14 +37,25 @@ def letters(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("by", [pytest.param("query", marks=pytest.mark.faults), "query-window"])
-def test_results_equal_a_plain_loop(spark: SparkSession, tmp_path: Path, by: str) -> None:
+def test_results_equal_a_plain_loop(spark: SparkSession, tmp_path: Path, by: Any) -> None:
     given = events(1_500)
     write_lines(tmp_path / "in" / "a.jsonl", given[:1_000])
     write_lines(tmp_path / "in" / "b.jsonl", given[1_000:])
-    document = run(spark, tmp_path, registered(tmp_path), by=by)
+    told = list[dict[str, Any]]()
+    document = run(spark, tmp_path, registered(tmp_path), by=by, tell=told.append)
     assert results(tmp_path / "out") == expected(given)
     assert (document.records, document.dead, document.late, document.errors) == (1_500, 0, 0, 0)
     assert document.windows == len(expected(given))
+    # What is to be watched, by query, of each batch; and how its windows were divided.
+    newest = max(event["ts"] for event in given) * 1000
+    assert {query: mark >= newest for query, mark in told[-1]["watermarks"].items()} == {
+        one.id: True for one in QUERIES
+    }
+    assert set(told[-1]["lag_s"]) == {one.id for one in QUERIES}
+    assert max(one["state_bytes"] for one in told) > 0
+    planned = plan_load(str(tmp_path / "out"), None)
+    assert planned.running == RunningDivision(by=by, partial=True, lanes=3)
+    assert (planned.chosen.lanes, planned.advice) == (3, explain_load(str(tmp_path / "out"), 3).advice)
 
 
 @pytest.mark.faults
@@ -215,6 +228,13 @@ def test_a_foreign_or_older_state_is_refused(spark: SparkSession, tmp_path: Path
     (tmp_path / "kept").rename(newest)
     before = results(tmp_path / "out")
     run(spark, tmp_path, registry)
+    assert results(tmp_path / "out") == before
+    # A registry of the same version, in which an id means another query.
+    (tmp_path / "queries.sqlite").unlink()
+    registered(tmp_path, {**QUERIES[0].definition, "aggregates": {"n": "max(type)"}})
+    write_lines(tmp_path / "in" / "b.jsonl", events(10))
+    with pytest.raises(DataError, match="another query than in the last batch: got 'clicks'"):
+        run(spark, tmp_path, registry)
     assert results(tmp_path / "out") == before
 
 

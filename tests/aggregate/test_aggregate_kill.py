@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.aggregate.killable import POINTS, run_and_die
-from tests.aggregate.reference import MINUTE, START, events, expected, results, write_lines
+from tests.aggregate.reference import MINUTE, QUERIES, START, events, expected, results, write_lines
 from tests.aggregate.runs import registered, run
 
 from keylane.pipelines.aggregate.verify import verify_results
+from keylane.systems.query_registry import open_queries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +42,21 @@ def test_killed_before_a_batch_is_committed(spark: SparkSession, tmp_path: Path)
     assert found == expected(given)
     assert [row for row in found if row in early] == early, "what was delivered before the kill stays"
     assert verify_results(str(tmp_path / "out")).is_right
+
+
+@pytest.mark.faults
+def test_a_batch_that_is_made_again_has_the_queries_of_the_first_try(spark: SparkSession, tmp_path: Path) -> None:
+    given, registry = three_files(tmp_path / "in"), registered(tmp_path)
+    run_and_die(tmp_path / "in", tmp_path / "out", registry, "bordered", 0)
+    with open_queries(registry) as found:
+        found.change(["clicks"], "pause")
+    run(spark, tmp_path, registry, lanes=2, max_files=1)
+    first = [event for event in given if event["ts"] < START + 3 * MINUTE]
+    own = [row for row in results(tmp_path / "out") if row["query_id"] == "clicks"]
+    assert own == expected(first, [QUERIES[0]]), "of the batch before the change, and of no other"
+    assert own != expected(given, [QUERIES[0]])
+    others = [row for row in results(tmp_path / "out") if row["query_id"] != "clicks"]
+    assert others == expected(given, QUERIES[1:])
 
 
 @pytest.mark.faults

@@ -28,6 +28,8 @@ def comments(source: str) -> Iterator[tuple[int, str]]:
 
 def without_reason(source: str) -> list[int]:
     """Lines with a switch and no word beside it."""
+    if not SWITCH.search(source):
+        return []
     return [
         line
         for line, comment in comments(source)

@@ -1,4 +1,4 @@
-"""A real headless browser (Debian's chromium), and one small run of the demo that all tests here share.
+"""A real headless browser (Debian's chromium).
 
 What a page asks of the network and what it logs are read from the browser's own logs, not from the page.
 """
@@ -15,46 +15,10 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
-from tests.net.running import keylane
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
-
-#: A fiftieth of the day: every step runs, none of them for long.
-SCALE = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class DemoRun:
-    """A finished `keylane demo`: its folder, what it printed, and the figures it left."""
-
-    folder: Path
-    out: str
-    err: str
-
-    @property
-    def page(self) -> Path:
-        return self.folder / "index.html"
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "figures.json").read_text(encoding="utf-8"))
-        return found
-
-
-@pytest.fixture(scope="session")
-def demo_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
-    """`keylane demo -o json`, small, in the session of the run, which it would otherwise stop."""
-    folder = tmp_path_factory.mktemp("demo")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("keylane.spark.local_session", lambda *_: spark)
-        patched.setattr(spark, "stop", lambda: None)
-        done = keylane("demo", "--to", folder, "--scale", SCALE, "-o", "json")
-    assert done.code == 0, done.err
-    return DemoRun(folder, done.out, done.err)
 
 
 @dataclass(slots=True)

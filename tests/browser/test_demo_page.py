@@ -18,7 +18,8 @@ from keylane.report.demo_page import demo_page
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.browser.conftest import Browser, DemoRun
+    from tests.browser.conftest import Browser
+    from tests.net.running import DemoRun
 
 MAPS = """
 return [...document.querySelectorAll(".map")].map((map) => {

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from benchmarks.kafka_assignors import Kafka
 
-MANY = [pytest.param(range(200)), pytest.param(range(200, 5_000), marks=pytest.mark.faults)]
-FEW = [pytest.param(range(120)), pytest.param(range(120, 3_000), marks=pytest.mark.faults)]
+MANY = [pytest.param(range(60)), pytest.param(range(60, 5_000), marks=pytest.mark.faults)]
+FEW = [pytest.param(range(40)), pytest.param(range(40, 3_000), marks=pytest.mark.faults)]
 #: Rebalances after which Kafka's cooperative assignor is not waited for: with racks it may hand a lane to and fro.
 PATIENCE = 9
 

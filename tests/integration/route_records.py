@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keylane import Contract
     from keylane.systems.broker import Cluster
 
-SECONDS = 60.0
+SECONDS = 120.0
 #: The time of the first record. Kept by routes, so not long ago: brokers forget records by their time.
 BASE = int(time.time() - 3600) * 1000
 CONTRACT = """

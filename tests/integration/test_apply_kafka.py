@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LANES, HOT = 6, 2
 #: So that a topic that is deleted is gone before one of its name is made.
-DELETED_SECONDS = 30.0
+DELETED_SECONDS = 120.0
 
 
 def shops(count: int) -> list[str]:

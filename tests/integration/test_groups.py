@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker import Cluster
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 def wait_for(met: Callable[[], bool], *polled: Any) -> None:
@@ -44,6 +44,10 @@ def consumer(broker: Cluster, group: str, topic: str, **settings: Any) -> Iterat
     )
     try:
         made.subscribe([topic])
+        # A group that is joined before the partitions are known is joined again when they are. kafka-python 3.0.12
+        # forgets that second join for good, heartbeats and all, if a poll ends while it is under way.
+        while topic not in made.topics():
+            pass
         yield made
     finally:
         made.close()

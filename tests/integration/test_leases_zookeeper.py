@@ -113,7 +113,7 @@ def test_a_lease_goes_with_the_session_and_a_late_renewal_is_refused(zookeeper: 
         assert mine is not None
         assert other.answer(Acquire("b", (0,), TTL)) is None
         expire(one, zookeeper)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while (yours := other.answer(Acquire("b", (0,), TTL))) is None:
             assert time.monotonic() < until
         assert yours.epoch == mine.epoch + 1
@@ -170,7 +170,7 @@ def expire(store: ZooKeeperLeases, servers: ZooKeeperServers) -> None:
 
 def refused_soon(store: ZooKeeperLeases, lease: Lease) -> bool:
     """Whether a renewal is refused once the store is connected again."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             return store.answer(Renew(lease)) is None

@@ -678,7 +678,7 @@ def test_missing_topics_and_brokers_are_reported_in_time(
     code, out, err = command("verify", "--source", "kafka://127.0.0.1:9/t", "--target", "kafka://127.0.0.1:9/u")
     assert (code, out) == (1, "")
     assert "no broker answers at 127.0.0.1:9" in err
-    assert time.monotonic() - began < 40
+    assert time.monotonic() - began < 60
 
 
 def test_identify_and_check_read_topics(topics: Topics, command: Command) -> None:

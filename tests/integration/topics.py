@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.broker import Cluster
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 class Read(NamedTuple):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keylane import Contract
     from keylane.systems.broker import Cluster
 
-SECONDS = 30.0
+SECONDS = 120.0
 LANES = 4
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pytest
 from tests.aggregate.reference import MINUTE, START, events, expected
 from tests.aggregate.runs import registered
@@ -12,29 +14,48 @@ from tests.aggregate.runs import registered
 from keylane.pipelines.aggregate.options import AggregateOptions
 from keylane.pipelines.aggregate.run import aggregate
 from keylane.pipelines.aggregate.verify import verify_results
-from keylane.systems.endpoint import open_endpoint
+from keylane.systems.endpoint import StreamOptions, open_endpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from tests.aggregate.reference import Event
     from tests.kinesis.servers import KinesisServer
 
 
+FIELDS = {"type": "string", "country": "string", "user": "string", "amount": ["null", "double"], "items": "int"}
+AVRO = {
+    "type": "record",
+    "name": "event",
+    "fields": [{"name": name, "type": kind} for name, kind in {**FIELDS, "ts": "long"}.items()],
+}
+
+
+def as_avro(event: Event) -> bytes:
+    out = BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(AVRO), event)
+    return out.getvalue()
+
+
 @pytest.mark.faults
+@pytest.mark.parametrize("form", ["json", "avro"])
 def test_events_of_shards_become_results_in_a_stream(
-    kinesalite: KinesisServer, spark: SparkSession, tmp_path: Path
+    kinesalite: KinesisServer, spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
     client, source, target = kinesalite.client(), kinesalite.fresh_stream(2), kinesalite.fresh_stream(2)
     for end in (".corrections", ".dlq"):
         client.create_stream(StreamName=f"{target}{end}", ShardCount=1)
         kinesalite.until_active(f"{target}{end}")
     given = events(300, 1, START, START + 3 * MINUTE)
-    records: Any = [{"Data": json.dumps(one).encode(), "PartitionKey": str(n)} for n, one in enumerate(given)]
+    values = [as_avro(one) if form == "avro" else json.dumps(one).encode() for one in given]
+    records: Any = [{"Data": value, "PartitionKey": str(n)} for n, value in enumerate(values)]
+    (tmp_path / "event.avsc").write_text(json.dumps(AVRO))
+    stream = StreamOptions(value=form, value_schema=str(tmp_path / "event.avsc") if form == "avro" else None)
     assert client.put_records(StreamName=source, Records=records)["FailedRecordCount"] == 0
     ends, said = (kinesalite.address(source), kinesalite.address(target), registered(tmp_path)), list[str]()
     state = str(tmp_path / "state")
-    document = aggregate(*ends, AggregateOptions(lanes=2, state=state), spark=spark, say=said.append)
+    document = aggregate(*ends, AggregateOptions(lanes=2, state=state, stream=stream), spark=spark, say=said.append)
     assert any("at least once" in text for text in said), "what the service cannot promise is said"
     assert (document.records, document.dead, document.late) == (300, 0, 0)
     rows = [json.loads(one.value or b"") for one in open_endpoint(ends[1]).delivered()]

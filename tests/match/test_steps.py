@@ -310,7 +310,9 @@ def walk(rng: random.Random, batches: int) -> list[list[Record]]:
     return out
 
 
-@pytest.mark.parametrize("expire", [None, 25e-6], ids=["for ever", "expire"])
+@pytest.mark.parametrize(
+    "expire", [pytest.param(None, id="for ever", marks=pytest.mark.faults), pytest.param(25e-6, id="expire")]
+)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(1, 6))])
 def test_a_slot_goes_on_alike_from_memory_from_a_snapshot_and_from_its_log(
     spark: SparkSession, seed: int, expire: float | None

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Ended", "command", "document_held", "keylane", "refusals_held", "words_held"]
+__all__ = ["DemoRun", "Ended", "command", "document_held", "keylane", "refusals_held", "words_held"]
+
+#: A fiftieth of the day: every step runs, none of them for long.
+SCALE = 0.02
 
 
 class Ended(NamedTuple):
@@ -26,6 +30,24 @@ class Ended(NamedTuple):
     code: int
     out: str
     err: str
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRun:
+    """A finished `keylane demo`: its folder, what it printed, and the figures it left."""
+
+    folder: Path
+    out: str
+    err: str
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "index.html"
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "figures.json").read_text(encoding="utf-8"))
+        return found
 
 
 def keylane(*arguments: object) -> Ended:

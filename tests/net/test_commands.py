@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from tests.net.conftest import Routed
+    from tests.net.running import DemoRun
 
 
 @pytest.fixture
@@ -107,11 +108,10 @@ def test_match(here: Path) -> None:
     refusals_held("match-refused-on-spark", [[*sides, "--radius", 1, "--to", "out"]], here)
 
 
-def test_demo(here: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    # It would end the session that it was given, and others need it.
-    monkeypatch.setattr(type(spark), "stop", lambda _: None)
-    document_held("demo", "demo", "--to", here / "demo", "--scale", "0.01", places=[here])
-    page_held("demo-page", here / "demo" / "index.html", here)
+def test_demo(demo_run: DemoRun) -> None:
+    here = demo_run.folder.parent
+    held("demo", {"exit_code": 0, "document": normalised(json.loads(demo_run.out), here)})
+    page_held("demo-page", demo_run.page, here)
     files = (path.relative_to(here) for path in (here / "demo").rglob("*") if path.is_file())
     # The state of an aggregation is Spark's and its own: what is promised of a folder is the rest.
     held("demo-files", sorted(str(path) for path in files if "_state" not in path.parts))

@@ -148,7 +148,7 @@ def _random_lane(chance: random.Random, partition: int, favour: list[float]) -> 
         pytest.param(6, 2_000, 3, 2, marks=pytest.mark.faults),
         pytest.param(12, 3_000, 4, 0, marks=pytest.mark.faults),
         pytest.param(12, 3_000, 0, 3, marks=pytest.mark.faults),
-        (30, 5_000, 3, 0),
+        pytest.param(30, 5_000, 3, 0, marks=pytest.mark.faults),
     ],
 )
 def test_every_promise_holds_on_large_clusters(size: int, lanes: int, racks: int, new: int) -> None:

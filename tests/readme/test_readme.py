@@ -41,11 +41,11 @@ UNTRUTHS = [
 ]
 
 
-def test_wrong_lines_in_the_readme_are_noticed_each(readme: str, run_page: RunPage) -> None:
+def test_wrong_lines_in_the_readme_are_noticed_each(readme: str, run_page_here: RunPage) -> None:
     for truth, untruth, _ in UNTRUTHS:
         assert truth in readme
         readme = readme.replace(truth, untruth)
-    complaints = run_page(readme).complaints
+    complaints = run_page_here(readme).complaints
     assert [words for *_, words in UNTRUTHS if not any(words in one for one in complaints)] == []
 
 

@@ -105,4 +105,4 @@ def test_many_such_texts_in_one_cell_take_no_square_of_its_length(spark: SparkSe
         f"NULLS,aNULL,,{_NULL},",
         f'a"b,NULL,c"d,{_NULL}',
     ]
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60

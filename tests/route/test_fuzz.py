@@ -83,7 +83,7 @@ def check_lines(sent: dict[tuple[str, int], tuple[bytes, int | None]], target: P
     assert not lost, f"{len(lost)} lines are lost: {lost[:5]}"
 
 
-@pytest.mark.parametrize(("kind", "count"), [("json", 9_000), ("csv", 4_000)])
+@pytest.mark.parametrize(("kind", "count"), [("json", 9_000), pytest.param("csv", 4_000, marks=pytest.mark.faults)])
 def test_hostile_lines(kind: Kind, count: int, tmp_path: Path, spark: SparkSession) -> None:
     sys.stdout.write(json.dumps(conserved(kind, count, 2, tmp_path, spark)) + "\n")
 

@@ -12,17 +12,20 @@ from keylane.spark import shard_lanes
 from keylane.spark.shard_lanes import bucket_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
-def stepped(starts: list[int], key: int) -> int:
-    """The range of a key, as the column finds it."""
+def stepped(starts: list[int], keys: Iterable[int]) -> list[int]:
+    """The range of each key, as the column finds it."""
     table = bucket_table(starts)
     assert table is not None
-    at = table.firsts[key >> (128 - table.bits)]
-    for _ in range(table.steps):
-        at += at + 1 < len(starts) and key >= starts[at + 1]
-    return at
+    found = []
+    for key in keys:
+        at = table.firsts[key >> (128 - table.bits)]
+        for _ in range(table.steps):
+            at += at + 1 < len(starts) and key >= starts[at + 1]
+        found.append(at)
+    return found
 
 
 @pytest.mark.parametrize("count", [2, 64, 1_000])
@@ -30,7 +33,7 @@ def test_a_few_steps_lead_to_the_range_of_every_key(count: int) -> None:
     rng = Random(count)
     starts = [0, *sorted(rng.getrandbits(128) for _ in range(count - 1))]
     keys = [one + step for one in starts for step in (-1, 0, 1) if one + step >= 0] + [2**128 - 1]
-    assert [stepped(starts, key) for key in keys] == [bisect_right(starts, key) - 1 for key in keys]
+    assert stepped(starts, keys) == [bisect_right(starts, key) - 1 for key in keys]
 
 
 def test_narrow_ranges_are_bisected() -> None:
@@ -46,4 +49,4 @@ def test_a_wrong_bucket_would_be_caught(
     assert table is not None
     wrong = shard_lanes.BucketTable(table.bits, plant(table), table.steps)
     monkeypatch.setattr(f"{__name__}.bucket_table", lambda _: wrong)
-    assert [stepped(starts, one) for one in (0, 2**127, 2**128 - 1)] != [0, 2, 3]
+    assert stepped(starts, (0, 2**127, 2**128 - 1)) != [0, 2, 3]

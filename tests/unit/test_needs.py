@@ -34,7 +34,7 @@ def test_a_test_is_marked_by_its_fixtures_and_by_its_folder(
         ("integration", {"jvm", "broker"}, "routes"),
         ("integration", {"broker"}, "servers"),
         ("kinesis", {"node"}, "servers"),
-        ("kinesis", {"node", "jvm"}, "spark"),
+        ("kinesis", {"node", "jvm"}, "routes"),
         ("kinesis", set(), "plain"),
         ("match", {"jvm"}, "spark"),
         ("browser", {"jvm", "browser"}, "spark"),

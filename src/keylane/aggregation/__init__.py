@@ -5,6 +5,7 @@
     registry      which queries there are, and what a change of them changes
     order         whether results are in order, none missing, none twice
     lanes         the lane of a window under each way of dividing the work, and what load that gives
+    choose        which division, over how many lanes, and whether what runs should change
 
 Where queries are kept: `systems.query_registry`. What is done with them: `pipelines.aggregate`.
 """

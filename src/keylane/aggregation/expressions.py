@@ -5,12 +5,16 @@ An expression sees the columns of one event and nothing else. Allowed are compar
 of Java or Python, nothing that reads a clock, a file or a random number; no function whose result may be far larger
 than its arguments, and no regular expressions, whose time may be. Size and depth are bounded.
 
+A clock may be no function: `current_date` stands without brackets, and `timestamp 'now'` is a text. A result may grow
+by what looks small: `replace`, one in the other, multiplies, and `round` writes out as many digits as it is asked for.
+
 The parser is sqlglot's, for its positions and because it needs no Java. Spark parses the same text with its own parser
 when a query is first used, and compares the functions with the same list (`Queries.java`): neither is relied on alone.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -61,6 +65,16 @@ _ALLOWED: Final[tuple[type[exp.Expr], ...]] = (
 )
 #: Of these there are classes that count as functions.
 _REFUSED: Final = (exp.AggFunc, exp.Subquery, exp.Exists, exp.Lambda, exp.RegexpLike, exp.RegexpILike, exp.Window)
+#: Clocks and users that stand without brackets.
+_READERS: Final = tuple(set(Dialect.get_or_raise("spark").parser_class.NO_PAREN_FUNCTIONS.values()))
+#: Texts that are a clock where they become a time.
+_CLOCK: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
+_TIMES: Final = (exp.Cast, exp.TsOrDsToDate, exp.TsOrDsAdd, exp.TsOrDsDiff, exp.DateDiff)
+#: Functions that take how many digits are kept: numbers of Java's have as many as they are asked for.
+_ROUNDING: Final = frozenset({"round", "bround", "ceil", "floor"})
+MOST_DIGITS: Final = 38
+#: Columns that the pipeline adds to an event.
+OWN_COLUMNS: Final = "keylane_"
 #: Words that stand before a bracket and are none of a function.
 _WORDS: Final = frozenset({"and", "or", "not", "in", "when", "then", "else", "between", "like", "ilike", "case", "is"})
 _SPARK: Final = "spark"
@@ -68,10 +82,14 @@ _SPARK: Final = "spark"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that is allowed: its text, and the columns of an event that it reads, by their first names."""
+    """An expression that is allowed: its text, and the columns of an event that it reads, by their first names.
+
+    `paths` are the same with the fields of structs: of `user.city = 'x'` it is ("user", "city").
+    """
 
     text: str
     columns: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +128,35 @@ def expression_of(text: object, what: str) -> Expression:
     if found is None:
         raise UsageError.of(f"{what} is not an expression", got=text)
     nodes = list(found.walk())
+    _check_nodes(text, what, nodes)
+    paths = [_path(node) for node in nodes if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)]
+    for path in paths:
+        check_column(path[0], what)
+    return Expression(text, tuple(dict.fromkeys(path[0] for path in paths)), tuple(dict.fromkeys(paths)))
+
+
+def _check_nodes(text: str, what: str, nodes: list[exp.Expr]) -> None:
     if len(nodes) > MOST_NODES or max(node.depth for node in nodes) > MOST_DEPTH:
         allowed = f"at most {MOST_NODES} parts, {MOST_DEPTH} levels deep"
         raise UsageError.of(f"{what} is too large", got=f"{len(nodes)} parts", allowed=allowed)
     for node in nodes:
         _check_node(text, what, node)
-    roots = [
-        node.parts[0].name for node in nodes if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star)
-    ]
-    return Expression(text, tuple(dict.fromkeys(roots)))
+
+
+def _path(column: exp.Column) -> tuple[str, ...]:
+    names = [part.name for part in column.parts]
+    child: exp.Expr = column
+    while (node := child.parent) and isinstance(node, exp.Dot) and node.this is child:
+        names.append(node.expression.name)
+        child = node
+    return tuple(names)
+
+
+def check_column(name: str, what: str) -> None:
+    """Refuse a field that no event can have, and one that the pipeline adds itself."""
+    if not name or "`" in name or name.lower().startswith(OWN_COLUMNS):
+        allowed = f"a name without '`' that does not begin with {OWN_COLUMNS}"
+        raise UsageError.of(f"{what} reads a field of a name that is not allowed", got=name, allowed=allowed)
 
 
 def _tokens(text: str, what: str) -> list[Token]:
@@ -149,11 +187,36 @@ def _check_node(text: str, what: str, node: exp.Expr) -> None:
         raise UsageError.of(f"{what} has what is not allowed in it: {name}", got=text, hint=_HINT)
     if isinstance(node, exp.Star | exp.Distinct):
         raise UsageError.of(f"{what} is of one event: there is no {name} in it", got=text)
+    is_clock = isinstance(node, exp.Literal) and isinstance(node.parent, _TIMES) and _CLOCK.fullmatch(str(node.this))
+    if isinstance(node, _READERS) or is_clock:
+        raise UsageError.of(f"{what} reads a clock or who runs it", got=node.sql(_SPARK), hint=_HINT)
+    _check_growth(what, node)
     if isinstance(node, exp.Like | exp.ILike):
         pattern = node.expression
         if not isinstance(pattern, exp.Literal) or str(pattern.this).count("%") > MOST_WILDCARDS:
             allowed = f"a text with at most {MOST_WILDCARDS} '%'"
             raise UsageError.of(f"{what} has a pattern that is not allowed", got=pattern.sql(_SPARK), allowed=allowed)
+
+
+def _check_growth(what: str, node: exp.Expr) -> None:
+    if not isinstance(node, exp.Func):
+        return
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
+    given = list(node.iter_expressions())
+    if name in _ROUNDING and not all(_is_digits(one) for one in given[1:]):
+        allowed = f"a whole number up to {MOST_DIGITS}"
+        raise UsageError.of(f"{what} rounds to digits that are not allowed", got=node.sql(_SPARK), allowed=allowed)
+    if name == "replace":
+        texts = [one.name if isinstance(one, exp.Literal) and one.is_string else None for one in given[1:]]
+        if None in texts or (len(texts) > 1 and len(str(texts[1])) > len(str(texts[0]))):
+            allowed = "texts, the second no longer than the first"
+            raise UsageError.of(f"{what} replaces what may grow", got=node.sql(_SPARK), allowed=allowed)
+
+
+def _is_digits(node: exp.Expr) -> bool:
+    number = node.this if isinstance(node, exp.Neg) else node
+    is_number = isinstance(number, exp.Literal) and not number.is_string and str(number.this).isdecimal()
+    return is_number and int(number.name) <= MOST_DIGITS
 
 
 _HINT: Final = "an expression of the columns of one event; docs/commands/aggregate.md lists what is allowed"

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from keylane.aggregation.expressions import call_of, expression_of
+from keylane.aggregation.expressions import call_of, check_column, expression_of
 from keylane.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class Query:
     late: Late
     time: str
     columns: tuple[str, ...]
+    #: The same with the fields of structs that it reads.
+    paths: tuple[tuple[str, ...], ...]
     #: As it was given, with defaults: what a registry keeps.
     definition: str
 
@@ -148,17 +150,15 @@ def _checked(name: str, given: dict[str, Any]) -> Query:
             hint = did_you_mean(str(field), _FIELDS)
             raise UsageError.of("a query has no such field", got=field, allowed=", ".join(_FIELDS), hint=hint)
     condition = expression_of(given.get("filter"), "the filter")
-    columns = list(condition.columns)
     groups = _groups(given.get("group_by"))
-    columns += [group.partition(".")[0] for group in groups]
     aggregates, read = _aggregates(given.get("aggregates"))
-    columns += read
-    taken = [*RESERVED, *groups]
-    for aggregate in aggregates:
-        if aggregate.name in taken:
-            raise UsageError.of(
-                "two columns of the result have one name", got=aggregate.name, hint="rename an aggregate"
-            )
+    taken = [name.lower() for name in RESERVED]
+    # Readers of results as Spark tell no capitals from small letters.
+    for name_of_column in (*groups, *(one.name for one in aggregates)):
+        if name_of_column.lower() in taken:
+            hint = "rename an aggregate; capitals make no difference"
+            raise UsageError.of("two columns of the result have one name", got=name_of_column, hint=hint)
+        taken.append(name_of_column.lower())
     window = duration_of(given.get("window"), "the window", 1_000)
     slide = window if given.get("slide") is None else duration_of(given["slide"], "the slide", 1_000)
     if slide > window or -(-window // slide) > MOST_WINDOWS:
@@ -170,7 +170,9 @@ def _checked(name: str, given: dict[str, Any]) -> Query:
         raise UsageError.of("late events are not treated so", got=late, allowed="drop, correct")
     if not isinstance(time, str) or not _PATH.fullmatch(time):
         raise UsageError.of("time is not the name of a field", got=time, allowed="as ts, or header.sent_at")
-    columns.append(time.partition(".")[0])
+    paths = [*condition.paths, *(tuple(one.split(".")) for one in groups), *read, tuple(time.split("."))]
+    for path in paths:
+        check_column(path[0], "a query")
     kept = {
         "id": name,
         "filter": condition.text,
@@ -184,7 +186,8 @@ def _checked(name: str, given: dict[str, Any]) -> Query:
     }
     return Query(
         *(name, condition.text, groups, aggregates, window, slide, lateness, cast("Late", late), time),
-        columns=tuple(dict.fromkeys(columns)),
+        columns=tuple(dict.fromkeys(path[0] for path in paths)),
+        paths=tuple(dict.fromkeys(paths)),
         definition=json.dumps(kept, ensure_ascii=False),
     )
 
@@ -203,21 +206,21 @@ def _groups(given: object) -> tuple[str, ...]:
     return tuple(fields)
 
 
-def _aggregates(given: object) -> tuple[tuple[Aggregate, ...], list[str]]:
+def _aggregates(given: object) -> tuple[tuple[Aggregate, ...], list[tuple[str, ...]]]:
     if not isinstance(given, dict) or not 1 <= len(given) <= MOST_AGGREGATES:
         allowed = f'1 to {MOST_AGGREGATES}, by name, as {{"n": "count(*)"}}'
         raise UsageError.of("aggregates are missing or too many", got=given, allowed=allowed)
-    made, columns = [], list[str]()
+    made, paths = [], list[tuple[str, ...]]()
     for name, text in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise UsageError.of("not a name of an aggregate", got=name, allowed="letters, digits and _")
         aggregate, read = _aggregate(name, text)
         made.append(aggregate)
-        columns += read
-    return tuple(made), columns
+        paths += read
+    return tuple(made), paths
 
 
-def _aggregate(name: str, text: object) -> tuple[Aggregate, tuple[str, ...]]:
+def _aggregate(name: str, text: object) -> tuple[Aggregate, tuple[tuple[str, ...], ...]]:
     what = f"the aggregate {name}"
     call = call_of(text, what)
     kind = _KINDS.get(call.name)
@@ -236,7 +239,7 @@ def _aggregate(name: str, text: object) -> tuple[Aggregate, tuple[str, ...]]:
         kind, argument = "distinct", argument[len("distinct") :].strip()
     found = expression_of(argument, what)
     given, is_list = _given(what, call.name, kind, rest, text)
-    return Aggregate(name, kind, found.text, given, is_list), found.columns
+    return Aggregate(name, kind, found.text, given, is_list), found.paths
 
 
 def _given(what: str, name: str, kind: AggregateKind, rest: list[str], text: object) -> tuple[tuple[float, ...], bool]:

@@ -1,10 +1,12 @@
 """`keylane aggregate`: standing queries over a stream of events, their windows aggregated and delivered in order.
 
-The command itself runs the pipeline; `aggregate queries` changes the registry (`aggregate_queries`).
+The command itself runs the pipeline; `aggregate queries` changes the registry (`aggregate_queries`). `plan_of` is
+`keylane plan` of what an aggregation has delivered.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keylane.cli.progress import RouteProgress
-    from keylane.documents.aggregate import AggregateDocument
+    from keylane.documents.aggregate import AggregateDocument, AggregatePlanDocument
     from keylane.pipelines.aggregate.options import AggregateOptions
 
 #: Queries that a table shows; all of them are in the other formats.
@@ -242,6 +244,8 @@ def explain(target: str, lanes: int, report: str | None, force: bool, output: st
     query                  hash of the query's id
     query-window           one lane further with each window of the query
     query-window-partial   the same, and each task sends one partial aggregate of a window
+
+    keylane plan DST says by the same figures whether what runs should change.
     """
     from keylane.pipelines.aggregate.explain import explain_load
 
@@ -263,3 +267,45 @@ def explain(target: str, lanes: int, report: str | None, force: bool, output: st
 
 
 aggregate.add_command(queries)
+
+CHANGES: Final = 3
+UNMET: Final = 4
+PLANNED: Final = ("lanes", "division", "received", "fullest", "max_of_mean", "chosen")
+
+
+def has_delivered(source: str) -> bool:
+    """Whether a folder is the target or the state of an aggregation, before anything large is imported."""
+    from keylane.systems.endpoint import parse_address
+
+    address = parse_address(source)
+    return address.is_path and Path(address.name, "_load").is_dir()
+
+
+def plan_of(source: str, lanes: tuple[int, int] | None, max_over_mean: float | None) -> Result:
+    """Which division and how many lanes, and whether what runs should change: the choice that `explain` shows."""
+    from keylane.pipelines.aggregate.explain import plan_load
+    from keylane.plan.choose import lane_counts
+
+    counts = None if lanes is None else lane_counts(*lanes)
+    document = plan_load(source, counts, max_over_mean)
+    rows = [{**one.model_dump(), "chosen": "yes" if one.chosen else ""} for one in document.candidates]
+    code = UNMET if not document.met else CHANGES if document.changes else 0
+    table = Section(PLANNED, rows, "divisions of the work", forms={"max_of_mean": times})
+    return Result(document, [table], list(_planned(document)), code, answer=[_verdict(document)])
+
+
+def _verdict(document: AggregatePlanDocument) -> str:
+    chosen = " ".join(document.options)
+    if not document.met:
+        return f"Not possible: no division keeps {times(document.max_over_mean)} the mean; the best is {chosen}"
+    if document.running is None:
+        return f"{chosen}; how the aggregation runs is not known"
+    return f"Change it: {chosen}" if document.changes else f"Leave it: {chosen}"
+
+
+def _planned(document: AggregatePlanDocument) -> Iterator[str]:
+    yield document.advice
+    if document.changes and document.anew:
+        yield "division and lanes stay as an aggregation began: start a new one, with another --to and --state"
+    elif document.changes:
+        yield "stop it, and start it again with the same --to and --state"

@@ -232,7 +232,7 @@ event_unit_option: Final = click.option(
     help="Unit of integer timestamps: s, ms or us.",
 )
 #: How an aggregation reads and writes topics.
-streaming_options: Final = grouped(client_options, batch_options, csv_options, _connector)
+streaming_options: Final = grouped(client_options, batch_options, csv_options, _values, _connector)
 #: How a route reads and writes topics.
 kafka_options: Final = grouped(
     client_options,
@@ -320,7 +320,7 @@ def profiling_from(arguments: Arguments) -> StreamOptions:
 
 def streaming_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how an aggregation reads and writes streams out of a command's; the rest stays."""
-    names = ("kind", "csv_null", "delimiter", "start", "max_records", "max_files", "create", *_CONNECTING)
+    names = ("kind", "start", "max_records", "max_files", "create", *_READING, *_CONNECTING)
     return _stream_options(arguments, *names)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from keylane.cli.options import Arguments, grouped, properties_from
+from keylane.cli.aggregate import has_delivered, plan_of
+from keylane.cli.options import Arguments, grouped, properties_from, typed_among
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.profile import check_profiled, profile_options, profiled
 from keylane.cli.tables import copies_tone
@@ -161,11 +162,17 @@ def plan(
     keylane plan payments.profile --contract today.yaml --out plan.json && keylane apply plan.json
     keylane plan payments.profile --lanes 12 --write payments.yaml --report plan.html
     keylane plan pings/ --place lat,lng --time ts --lanes 60 --write places.yaml
+    keylane plan results/ --lanes 16..128
+
+    SRC may also be the target or the state of `keylane aggregate`: which division of the work, on how many lanes, and
+    whether what runs should change. Exit codes are the same.
 
     Exit codes: 0 leave it, or no contract to change from; 3 the chosen contract is not today's; 4 no candidate
     keeps the constraints; 1 failed; 2 usage or invalid contract.
     """
     check_profiled(source)
+    if not (options["keys"] or options["place"] or options["contract"]) and has_delivered(source):
+        return _of_aggregation(source, options), output
     check_apart(written, saved, report)
     for path in (written, saved, report):
         check_free(path, force=force)
@@ -186,6 +193,16 @@ def plan(
 
         write(report, plan_page(document))
     return as_result(document, explain=explain, files={"contract": written, "plan": saved, "page": report}), output
+
+
+def _of_aggregation(source: str, options: Arguments) -> Result:
+    """What an aggregation has delivered is counted already, and its division is no contract."""
+    taken = {"source", "lanes", "max_over_mean", "output"}
+    others = [one.name for one in click.get_current_context().command.params if one.name and one.name not in taken]
+    if typed := [max(one.opts, key=len) for one in typed_among(others)]:
+        hint = f"--lanes and --max-over-mean apply; leave out {', '.join(typed)}"
+        raise click.UsageError(f"SRC is what an aggregation has delivered; hint: {hint}")
+    return plan_of(source, _counts(options["lanes"]), options["max_over_mean"])
 
 
 def _save(

@@ -112,6 +112,14 @@ class HotQuery(Document):
     share: Share
 
 
+class RunningDivision(Document):
+    """How windows are divided: by what, whether partial aggregates are made first, and over how many lanes."""
+
+    by: Literal["query", "query-window"]
+    partial: bool
+    lanes: AtLeastOne
+
+
 class RunningState(Document):
     """What an aggregation keeps after its last batch."""
 
@@ -139,4 +147,37 @@ class AggregateExplainDocument(Document):
     late: list[QueryFigures] = Field(description="Queries with late events, those with the most first.")
     failing: list[QueryFigures] = Field(description="Queries that fail on events, or do not fit them.")
     state: RunningState | None = Field(description="Null where the state is not with the target.")
+    running: RunningDivision | None = Field(description="As the last batch was divided; null where it does not say.")
+    chosen: RunningDivision = Field(description="The division for this number of lanes: as `keylane plan` chooses it.")
+    advice: Text
+
+
+class PlannedDivision(Document):
+    """One way of dividing the work at one lane count."""
+
+    division: Literal["query", "query-window", "query-window-partial"]
+    lanes: AtLeastOne
+    received: Count = Field(description="Events, or partial aggregates where these are made first.")
+    fullest: Count = Field(description="What the fullest lane receives of them.")
+    max_of_mean: AtLeastZero = Field(description="The fullest lane beside the average.")
+    chosen: bool = Field(description="Whether it is chosen for its lane count.")
+
+
+class AggregatePlanDocument(Document):
+    """Which division of the work of an aggregation, over how many lanes, and whether what runs should change."""
+
+    model_config = ConfigDict(title="keylane plan RESULTS -o json")
+
+    schema_: Literal["keylane.aggregate-plan/1"] = "keylane.aggregate-plan/1"
+    target: PathText
+    running: RunningDivision | None = Field(description="As the last batch was divided; null where it does not say.")
+    windows: Count
+    events: Count
+    max_over_mean: AtLeastZero = Field(description="The fullest lane over the mean that counts as even.")
+    met: bool = Field(description="False where --max-over-mean was given and no division keeps it.")
+    changes: bool = Field(description="Whether the chosen one is not what runs; false where that is not known.")
+    chosen: RunningDivision
+    options: list[Text] = Field(description="The options of keylane aggregate that are the chosen one.")
+    anew: bool = Field(description="Whether the change takes a new aggregation, with another target and state.")
+    candidates: list[PlannedDivision] = Field(min_length=3, description="Three divisions at each lane count.")
     advice: Text

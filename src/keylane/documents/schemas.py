@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field
 from keylane.documents.aggregate import (
     AggregateDocument,
     AggregateExplainDocument,
+    AggregatePlanDocument,
     AggregateVerifyDocument,
     QueriesDocument,
 )
@@ -66,6 +67,7 @@ HERE: Final = Path(__file__).parent.parent / "schemas"
 DOCUMENTS: Final[dict[str, Any]] = {
     "aggregate": AggregateDocument,
     "aggregate-explain": AggregateExplainDocument,
+    "aggregate-plan": AggregatePlanDocument,
     "aggregate-queries": QueriesDocument,
     "aggregate-verify": AggregateVerifyDocument,
     "apply": ApplyDocument,

@@ -33,8 +33,8 @@ def aggregate_page(document: AggregateExplainDocument) -> str:
     """The whole file."""
     sections = {
         "hot-queries": _hot(document),
-        "late-queries": _troubled(document.late, "late-queries"),
-        "failing-queries": _troubled(document.failing, "failing-queries"),
+        "late-queries": _late(document.late),
+        "failing-queries": _failing(document.failing),
         "divisions": _divisions(document),
     }
     where = visible(document.target)
@@ -67,27 +67,33 @@ def _hot(document: AggregateExplainDocument) -> Markup:
     return section("hot-queries", intro_of("hot-queries"), stacked(heads, rows, "Hot queries"))
 
 
-def _troubled(queries: Sequence[QueryFigures], name: str) -> Markup | None:
+def _late(queries: Sequence[QueryFigures]) -> Markup | None:
     if not queries:
         return None
-    heads = {"query": "", "events": "n", "dropped": "n", "in corrections": "n", "errors": "n", "last error": ""}
+    heads = {"query": "", "events in windows": "n", "dropped": "n", "in corrections": "n"}
     rows = [
-        (
-            visible(one.query_id),
-            *(count(number) for number in (one.events, one.dropped, one.corrected, one.errors)),
-            visible(one.error or ""),
-        )
+        (visible(one.query_id), *(count(number) for number in (one.events, one.dropped, one.corrected)))
         for one in queries
     ]
-    return section(name, intro_of(name), stacked(heads, rows, name.replace("-", " ")))
+    return section("late-queries", intro_of("late-queries"), stacked(heads, rows, "Late queries"))
+
+
+def _failing(queries: Sequence[QueryFigures]) -> Markup | None:
+    if not queries:
+        return None
+    heads = {"query": "", "events in windows": "n", "errors": "n", "last error": ""}
+    rows = [(visible(one.query_id), count(one.events), count(one.errors), visible(one.error or "")) for one in queries]
+    return section("failing-queries", intro_of("failing-queries"), stacked(heads, rows, "Failing queries"))
 
 
 def _divisions(document: AggregateExplainDocument) -> Markup:
-    highest = float(max(max(one.loads) for one in document.divisions if one.division != "query-window-partial"))
+    highest = max(one.max_of_mean for one in document.divisions)
     drawn = [_division(one, highest) for one in document.divisions]
     return section("divisions", intro_of("divisions"), *drawn)
 
 
 def _division(one: DivisionLoad, highest: float) -> Markup:
-    heading = f"{_NAMES[one.division]}: the fullest lane has {times(one.max_of_mean)} the mean"
+    what = "partial aggregate" if one.division == "query-window-partial" else "event"
+    received = f"the fullest lane receives {plural(max(one.loads), what)}, {times(one.max_of_mean)} the mean"
+    heading = f"{_NAMES[one.division]}: {received}"
     return join(tag("h3", heading), chart(lambda width: lane_loads(one.loads, "after", width, highest), WHOLE))

@@ -172,8 +172,7 @@ def from_json(fields: FieldSpec) -> Fields:
     A value is one JSON object and nothing behind it. `systems.messages.values` reads the same without Spark: what one
     of them takes, the other takes.
     """
-    headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
-    body = F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")
+    body = json_text()
     # A variant has the type that was written: as text, `1e400` and `"Infinity"` would be one key. And one that is null
     # is not one that is not there.
     names = dict.fromkeys(top for name in fields.of_value for top in (name, steps_of(name)[0]))
@@ -186,6 +185,12 @@ def from_json(fields: FieldSpec) -> Fields:
         found[name] = F.try_variant_get(value, "$", _READ_AS[fields.kind(name)])
         marks[absent_name(name)] = value.isNull()
     return {**found, **marks}, F.col("value").isNotNull() & ~F.coalesce(sound, F.lit(False))
+
+
+def json_text() -> Column:
+    """A value as text, without the header that a schema registry's serializers put before it."""
+    headed = (F.octet_length("value") > _HEADER_BYTES) & (F.substr("value", F.lit(1), F.lit(1)) == F.lit(b"\x00"))
+    return F.when(headed, F.substr("value", F.lit(_HEADER_BYTES + 1))).otherwise(F.col("value")).cast("string")
 
 
 _READ_AS: Final[dict[FieldKind, str]] = {
@@ -207,14 +212,20 @@ _WRITTEN_AS: Final[dict[FieldKind, str]] = {
 
 def from_decoder(fields: FieldSpec, decode: Callable[[pa.Array], pa.Array], unread: str) -> Fields:
     """Fields out of values that `decode` reads as a struct of them and of `unread`, in Spark's workers."""
+    kinds = {name: TYPES[fields.kind(name)].simpleString() for name in fields.of_value}
+    found = decoded(kinds, decode, unread)
+    tombstones = {absent_name(name): F.col("value").isNull() for name in fields.of_value}
+    return {**{name: found.getField(name) for name in fields.of_value}, **tombstones}, found[unread]
+
+
+def decoded(kinds: Mapping[str, str], decode: Callable[[pa.Array], pa.Array], unread: str) -> Column:
+    """What `decode` makes of values: a struct of fields of these types, and of whether a value was not read."""
 
     def read(values: pa.Array) -> pa.Array:
         return decode(values)
 
-    kinds = ", ".join(f"`{name}`: {TYPES[fields.kind(name)].simpleString()}" for name in fields.of_value)
-    found = arrow_udf(read, f"struct<{kinds}, {unread}: boolean>")(F.col("value"))
-    tombstones = {absent_name(name): F.col("value").isNull() for name in fields.of_value}
-    return {**{name: found.getField(name) for name in fields.of_value}, **tombstones}, found[unread]
+    shape = "".join(f"`{name}`: {kind}, " for name, kind in kinds.items())
+    return arrow_udf(read, f"struct<{shape}{unread}: boolean>")(F.col("value"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ def test_a_query_in_the_published_form_is_taken() -> None:
         "cast(a as int) = 1 and try_cast(b as double) > 0.5 and m['k'] = 2",
         "ts > timestamp '2024-01-01' and date_trunc('day', ts) = ts and a <=> b",
         "coalesce(a, b, 0) % 2 = 0 and abs(-a) div 2 = 1 and a & 1 = 1",
+        "status = 'now' and round(a, 2) = 1.5 and floor(b, -3) > 0 and replace(c, 'ab', 'c') in ('today', 'x')",
     ],
 )
 def test_expressions_of_one_event_are_allowed(text: str) -> None:
@@ -77,6 +78,23 @@ def test_expressions_of_one_event_are_allowed(text: str) -> None:
         ("count(*) over () > 1", "count"),
         ("a like '%a%b%c%d%e%f%g%h%i%'", "pattern"),
         ("a like b", "pattern"),
+        ("a like 'x' escape '!'", "not allowed"),
+        ("current_timestamp > ts", "reads a clock"),
+        ("day < current_date", "reads a clock"),
+        ("user = current_user", "reads a clock"),
+        ("ts > timestamp 'now'", "reads a clock"),
+        ("day = date 'Today UTC'", "reads a clock"),
+        ("cast('tomorrow' as date) > day", "reads a clock"),
+        ("try_cast(' yesterday' as timestamp) < ts", "reads a clock"),
+        ("to_date('today') = day and to_timestamp('now') > ts", "reads a clock"),
+        ("replace(replace(a, 'a', 'aaaaaaaa'), 'a', 'aaaaaaaa') = 'x'", "may grow"),
+        ("replace(a, b, 'x') = 'x'", "may grow"),
+        ("round(a, 2000000000) = 1", "digits"),
+        ("ceil(a, 1000 * 1000 * 1000) = 1", "digits"),
+        ("bround(a, b) = 1", "digits"),
+        ("`` = 1", "of a name that is not allowed"),
+        ("`a``b` = 1", "of a name that is not allowed"),
+        ("keylane_time_0 > 0", "of a name that is not allowed"),
         ("a = " + "1 + " * 400 + "1", "too large"),
         ("(" * 200 + "a" + ")" * 200, "too large"),
         ("a = '" + "x" * 5000 + "'", "too long"),
@@ -86,6 +104,12 @@ def test_what_is_not_an_expression_of_one_event_is_refused(text: str, problem: s
     with pytest.raises(UsageError) as refused:
         expression_of(text, "the filter")
     assert problem in str(refused.value)
+
+
+def test_the_fields_of_structs_are_known_by_their_paths() -> None:
+    found = expression_of("user.city = 'x' and a.b.c.d.e.f = 1 and m['k'].z = 2 and amount > 1", "the filter")
+    assert sorted(found.paths) == [("a", "b", "c", "d", "e", "f"), ("amount",), ("m",), ("user", "city")]
+    assert sorted(found.columns) == ["a", "amount", "m", "user"]
 
 
 def test_the_functions_that_are_allowed_have_none_that_reaches_out() -> None:
@@ -115,6 +139,12 @@ def test_a_call_is_taken_apart(text: str, name: str, arguments: tuple[str, ...])
         ({"id": "a/b"}, "no usable id"),
         ({"filtr": "a = 1"}, "no such field"),
         ({"filter": 3}, "the filter"),
+        ({"aggregates": {"n": "count(*)", "N": "sum(a)"}}, "one name"),
+        ({"aggregates": {"Country": "count(*)"}}, "one name"),
+        ({"group_by": ["Sequence"]}, "one name"),
+        ({"group_by": ["city", "City"]}, "one name"),
+        ({"group_by": ["keylane_partition"]}, "of a name that is not allowed"),
+        ({"time": "keylane_time_0"}, "of a name that is not allowed"),
         ({"window": "1 parsec"}, "the window"),
         ({"window": "0 seconds"}, "the window"),
         ({"window": "1 minute", "slide": "2 minutes"}, "slide"),

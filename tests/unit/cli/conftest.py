@@ -48,7 +48,7 @@ def process(keylane: str) -> Callable[..., tuple[int, str, str]]:
         done = subprocess.run(
             [keylane, *map(str, arguments)],
             capture_output=True,
-            timeout=30,
+            timeout=120,
             check=False,
             env={**os.environ, **environment},
         )

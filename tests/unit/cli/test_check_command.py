@@ -210,9 +210,9 @@ def test_an_alias_bomb_costs_nothing(run: Run, tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     (tmp_path / "c.yaml").write_text("\n".join(lines))
-    before = time.perf_counter()
+    before = time.process_time()
     code, found = checked(run, tmp_path / "c.yaml")
-    assert time.perf_counter() - before < 1
+    assert time.process_time() - before < 1
     assert code == 2
     assert "too many aliases" in found["findings"][0]["message"]
 

@@ -41,12 +41,15 @@ def _nothing_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_gets_the_colours_that_are_wanted(
     options: tuple[str, ...], environment: dict[str, Any], coloured: bool, contract_file: ContractFile
 ) -> None:
-    good, bad = contract_file(), contract_file("bad.yaml", lanes=0)
-    for contract in (good, bad, "nowhere.yaml"):
-        seen = on_a_terminal(*KEYLANE, "check", contract, *options, **environment)
+    seen = on_a_terminal(*KEYLANE, "check", contract_file(), *options, **environment)
+    assert (GREEN_OK in seen.text) is (COLOUR in seen.text) is coloured, seen.text
+
+
+@pytest.mark.parametrize(("wanted", "coloured"), [("", True), ("1", False)])
+def test_what_is_wrong_has_colours_too(wanted: str, coloured: bool, contract_file: ContractFile) -> None:
+    for contract in (contract_file("bad.yaml", lanes=0), "nowhere.yaml"):
+        seen = on_a_terminal(*KEYLANE, "check", contract, NO_COLOR=wanted)
         assert (COLOUR in seen.text) is coloured, seen.text
-    seen = on_a_terminal(*KEYLANE, "check", good, *options, **environment)
-    assert (GREEN_OK in seen.text) is coloured
 
 
 @pytest.mark.parametrize(("choice", "coloured"), [("auto", False), ("never", False), ("always", True)])

@@ -56,5 +56,5 @@ def test_bash_itself_completes(keylane: str, run: Run) -> None:
     _keylane_completion keylane
     echo "${{COMPREPLY[@]}}"
     """
-    done = subprocess.run(["/bin/bash", "-c", ask], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(["/bin/bash", "-c", ask], capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.split() == ["identify"]

@@ -17,16 +17,16 @@ SECONDS = 5.0
 
 
 def seconds(pattern: str, text: str) -> float:
-    began = time.perf_counter()
+    began = time.process_time()
     re.sub(pattern, "", text)
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def test_a_string_without_an_end_is_refused_at_once() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ValueError, match="Unterminated string"):
         read_object(UNENDED.encode())
-    assert time.perf_counter() - began < SECONDS
+    assert time.process_time() - began < SECONDS
 
 
 def test_twin_a_pattern_that_wants_the_end_takes_the_square_of_the_length() -> None:
@@ -50,6 +50,6 @@ def test_fields_with_the_empty_name(texts: list[str], has: bool) -> None:
 
 
 def test_an_empty_name_is_looked_for_in_time_in_proportion_to_the_length() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert not has_empty_name(UNENDED.encode() + b'""')
-    assert time.perf_counter() - began < SECONDS
+    assert time.process_time() - began < SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -12,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from keylane.aggregation.query import query_of
-from keylane.errors import DataError
+from keylane.errors import DataError, TargetError
 from keylane.pipelines.aggregate.explain import explain_load
-from keylane.pipelines.aggregate.results import ResultRow, columns_of, table_of
+from keylane.pipelines.aggregate.results import ResultRow, ResultRows, columns_of, messages_of, micros_of, table_of
 from keylane.pipelines.aggregate.verify import verify_results
 from keylane.pipelines.stateful.state_folder import write_sealed
 from keylane.report.aggregate_page import aggregate_page
@@ -38,11 +39,15 @@ def rows() -> list[list[ResultRow]]:
     ]
 
 
+def by_column(batch: list[ResultRow]) -> ResultRows:
+    return ResultRows(*zip(*batch, strict=True))
+
+
 def written(folder: Path, batches: list[list[ResultRow]]) -> str:
     for number, batch in enumerate(batches):
         made = folder / "results" / f"batch={number}"
         made.mkdir(parents=True)
-        pq.write_table(table_of(batch, COLUMNS), made / "part-00000.parquet")
+        pq.write_table(table_of(by_column(batch), COLUMNS), made / "part-00000.parquet")
     (folder / "_state" / "batches").mkdir(parents=True)
     groups = {"a": [], "b": ["country"]}
     counts = {"queries": {"a": {"windows": 3}, "b": {"windows": 6}}, "groups": groups}
@@ -91,7 +96,8 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
     types = ["date", "", "int", "decimal(10,2)", "double", "timestamp", "bigint", "bigint", "string"]
     columns = columns_of(query, types)
     values = [3, 2**70, "12.30", 1.5, 1_700_000_000_000_000, [1.0, 2.5], [1.0], [["x", 2], ["y", 1]]]
-    (row,) = table_of([ResultRow("q", 0, MINUTE, 0, 3, 1, [19_000, *values])], {"q": columns}).to_pylist()
+    given = by_column([ResultRow("q", 0, MINUTE, 0, 3, 1, [19_000, *values])])
+    (row,) = table_of(given, {"q": columns}).to_pylist()
     assert row == {
         "query_id": "q",
         "window_start": datetime.fromtimestamp(0, UTC),
@@ -107,14 +113,30 @@ def test_the_types_of_results_follow_from_those_of_the_events() -> None:
         "often": [{"item": "x", "count": 2}, {"item": "y", "count": 1}],
         "sequence": 0,
     }
+    named = ["n", "whole", "money", "mean", "last", "halves", "middle", "often"]
+    assert list(row) == ["query_id", "window_start", "window_end", "day", *named, "sequence"], "and in this order"
 
 
 def test_columns_of_one_name_and_two_types_are_widened() -> None:
     columns = {"a": {"x": "bigint", "y": "string"}, "b": {"x": "double", "y": "bigint"}}
     given = [ResultRow("a", 0, 1, 0, 1, 1, [1, "t"]), ResultRow("b", 0, 1, 0, 1, 1, [0.5, 7])]
-    table = table_of(given, columns)
+    table = table_of(by_column(given), columns)
     assert (table.schema.field("x").type, table.schema.field("y").type) == (pa.float64(), pa.string())
     assert table.column("y").to_pylist() == ["t", "7"]
+
+
+def test_rows_are_read_in_the_order_and_with_the_values_they_were_written_with() -> None:
+    texts = [f'["q{n}",{n},{n + 1},{n},3,1,["ü",NaN,{n}.5,null,[["x",2]]]]' for n in range(450)]
+    read = [*ResultRows.of(texts)]
+    assert [(row.query, row.start, row.end, row.sequence) for row in read] == [
+        (f"q{n}", n, n + 1, n) for n in range(450)
+    ]
+    assert all(
+        (row.events, row.partials, row.cells[0], row.cells[3:]) == (3, 1, "ü", (None, [["x", 2]])) for row in read
+    )
+    assert [row.cells[2] for row in read] == [n + 0.5 for n in range(450)]
+    assert isinstance(read[0].cells, tuple)
+    assert not len(ResultRows.of([]))
 
 
 def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) -> None:
@@ -132,6 +154,9 @@ def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) ->
     assert "--by query-window" in found.advice
     page = aggregate_page(found)
     assert ("Hot queries" in page, "Late queries" in page, "Failing queries" in page) == (True, False, False)
+    charts = page.split("<h3>")[1:]
+    tallest = [max(float(one) for one in re.findall(r'<rect[^>]* height="([0-9.]+)"', chart)) for chart in charts]
+    assert tallest[0] > 100 > 10 * tallest[1] > 10, "one scale: the fullest lane by query beside an even one"
     usual = {"events": 5, "windows": 1, "dropped": 0, "corrected": 0, "errors": 0}
     queries = {
         "late": {**usual, "dropped": 3},
@@ -150,3 +175,33 @@ def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) ->
     assert "<b>boom" not in page, "an error cannot become markup"
     with pytest.raises(DataError, match="no delivered windows"):
         explain_load(str(tmp_path / "none"), 64)
+
+
+def test_values_that_do_not_fit_are_null_and_times_are_text_of_their_own() -> None:
+    columns = {"a": {"v": "decimal(38,2)", "w": "date"}, "b": {"w": "string"}}
+    given = [
+        ResultRow("a", 0, 1, 0, 1, 1, ["9" * 36 + ".99", 18_262]),
+        ResultRow("a", 1, 2, 1, 1, 1, ["9" * 37 + ".99", None]),
+    ]
+    table = table_of(by_column(given), columns)
+    assert table.column("v").to_pylist() == [Decimal("9" * 36 + ".99"), None]
+    assert table.column("w").to_pylist() == ["2020-01-01", None]
+
+
+def test_messages_may_have_any_time() -> None:
+    far = ResultRow("a", -9_000_000_000_000_000_000 // 2, 0, 0, 1, 1, [-4_000_000_000_000_000_000, -800_000_000])
+    (message,) = messages_of(by_column([far]), {"a": {"low": "timestamp", "day": "date"}}, "out")
+    found = json.loads(message.value or b"")
+    assert micros_of(found["window_start"]) == far.start
+    assert (found["window_start"][0], found["day"]) == ("-", "-2188356-05-24")
+
+
+def test_a_file_that_cannot_be_read_and_a_folder_that_is_no_batch_are_named(tmp_path: Path) -> None:
+    target = written(tmp_path, rows())
+    path = tmp_path / "results" / "batch=1" / "part-00000.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(TargetError, match=r"batch=1/part-00000.parquet cannot be read"):
+        verify_results(target)
+    path.parent.rename(tmp_path / "results" / "batch=x")
+    with pytest.raises(TargetError, match="batch=x is no folder of a batch"):
+        verify_results(target)

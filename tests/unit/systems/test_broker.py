@@ -214,7 +214,7 @@ def test_the_watch_ends_the_cluster_of_a_process_that_was_killed(played: Cluster
     watch = int(owner.stdout.readline())
     pid = nodes.process_of(played, 1)
     owner.send_signal(signal.SIGKILL)
-    owner.communicate(timeout=20)
+    owner.communicate(timeout=120)
     while started(watch) is not None:
         os.sched_yield()
     assert pid is not None

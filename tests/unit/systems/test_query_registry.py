@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from keylane.aggregation.query import query_of
 from keylane.errors import UnknownNameError, UsageError
-from keylane.systems.query_registry import open_queries
+from keylane.systems.query_registry import checked, open_queries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,3 +76,13 @@ def test_a_file_that_is_no_registry_is_refused_and_left_alone(tmp_path: Path) ->
     text.write_text("not a database, and longer than a header of one would be, so that it is read" * 4)
     with pytest.raises(Exception, match="registry"), open_queries(str(text)):
         pass
+
+
+@pytest.mark.faults
+def test_ten_thousand_queries_are_added_and_read(tmp_path: Path) -> None:
+    """In CPU seconds, with room for a slow machine; one commit for each would take minutes."""
+    began, many = time.process_time(), 10_000
+    with open_queries(str(tmp_path / "q"), create=True) as registry:
+        registry.add([query(f"q{n}", filter=f"type = 'click' and merchant = 'm{n}'") for n in range(many)])
+        assert len(checked(registry.snapshot().active)) == len(registry.all()) == many
+    assert time.process_time() - began < 60

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from keylane.errors import TargetError
 from keylane.pipelines.aggregate.matching import WORK
-from keylane.pipelines.aggregate.results import ResultRow
+from keylane.pipelines.aggregate.results import ResultRows
 from keylane.pipelines.aggregate.targets import BatchOutput, write_metrics
 from keylane.spark.context import translated
 from keylane.systems.checkpoint import batch_offsets, force_batch, query_id
@@ -42,8 +42,8 @@ _FIGURES: Final = ("records", "matched", "pairs", "dead", "windows", "correction
 class Gathered:
     """The rows of a batch by kind, and what its steps counted."""
 
-    results: list[ResultRow]
-    corrections: list[ResultRow]
+    results: ResultRows
+    corrections: ResultRows
     letters: list[dict[str, Any]]
     counts: list[dict[str, Any]]
 
@@ -54,7 +54,7 @@ class Gathered:
             kind: rows.filter(pc.equal(rows.column("kind"), kind)).column("text").to_pylist()
             for kind in (RESULT, CORRECTION, DEAD, COUNTS)
         }
-        results, corrections = (ResultRow.all_of(texts[kind]) for kind in (RESULT, CORRECTION))
+        results, corrections = (ResultRows.of(texts[kind]) for kind in (RESULT, CORRECTION))
         letters, counts = ([json.loads(text) for text in texts[kind]] for kind in (DEAD, COUNTS))
         return Gathered(results, corrections, letters, counts)
 
@@ -110,12 +110,12 @@ class AggregateBatches:
         of_blocks = self.stage.files.facts_for(batch)
         of_queries = {
             name: {**self.last.counts.get(name, {}), **of_blocks.get(name, {})}
-            for name in ("columns", "slides", "groups")
+            for name in ("columns", "slides", "groups", "times")
         }
         counts = {**_added(self.last.counts, found, of_blocks), **of_queries}
         made = BatchOutput(found.results, found.corrections, found.letters, of_queries["columns"], of_queries["slides"])
         moved = self.target.stage(staging, batch, made)
-        metrics = _metrics(found, counts, of_blocks, time.monotonic() - began)
+        metrics = {**_metrics(found, counts, of_blocks, time.monotonic() - began), "running": self._running()}
         moved.append(write_metrics(staging, batch, metrics))
         self.probe("staged", batch)
         done = replace(
@@ -132,6 +132,11 @@ class AggregateBatches:
         self.last = done
         self.stage.forget(batch)
         self.tell(metrics)
+
+    def _running(self) -> dict[str, Any]:
+        """How the windows are divided."""
+        options = self.stage.options
+        return {"by": options.by, "partial": options.partial, "lanes": self.stage.plan.lanes}
 
 
 def _added(before: dict[str, Any], found: Gathered, of_blocks: dict[str, Any]) -> dict[str, Any]:
@@ -150,11 +155,11 @@ def _added(before: dict[str, Any], found: Gathered, of_blocks: dict[str, Any]) -
             _of(queries, query)["dropped"] += dropped
             _of(queries, query)["corrected"] += corrected
             total["late"] += dropped + corrected
-    for row in found.results:
-        known = _of(queries, row.query)
-        known["events"] += row.events
+    for query, end, events in zip(found.results.query, found.results.end, found.results.events, strict=True):
+        known = queries.get(query) or _of(queries, query)
+        known["events"] += events
         known["windows"] += 1
-        known["delivered_until"] = row.end
+        known["delivered_until"] = end
     total["windows"] += len(found.results)
     total["corrections"] += len(found.corrections)
     if of_blocks:
@@ -182,11 +187,11 @@ def _metrics(found: Gathered, counts: dict[str, Any], of_blocks: dict[str, Any],
             there = times.setdefault(name, {"watermark": known["watermark"], "newest": known["newest"], "open": 0})
             there["open"] += known["open"]
     state = [one for one in found.counts if one["step"] == "state"]
-    newest = max((one["newest"] for one in times.values()), default=None)
+    clocks = {query: times[name] for query, name in counts["times"].items() if name in times}
     lag = {
-        query: (newest - known["delivered_until"]) / 1e6
+        query: max(0, clocks[query]["newest"] - known["delivered_until"]) / 1e6
         for query, known in counts["queries"].items()
-        if newest is not None and "delivered_until" in known
+        if query in clocks and "delivered_until" in known
     }
     return {
         "total": counts["total"],
@@ -197,6 +202,7 @@ def _metrics(found: Gathered, counts: dict[str, Any], of_blocks: dict[str, Any],
         "restore_s": sum(one["restore_us"] for one in state) / 1e6,
         "lanes": {str(one["lane"]): [one["events"], one["parts"]] for one in found.of_step("windows")},
         "lag_s": lag,
+        "watermarks": {query: clocks[query]["watermark"] for query in counts["queries"] if query in clocks},
         "registry_version": of_blocks.get("version"),
         "seconds": seconds,
     }

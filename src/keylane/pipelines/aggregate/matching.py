@@ -25,7 +25,7 @@ from keylane.aggregation.expressions import FUNCTIONS
 from keylane.errors import DataError
 from keylane.pipelines.aggregate.events import EventReader
 from keylane.pipelines.aggregate.options import MICROS
-from keylane.pipelines.aggregate.results import columns_of
+from keylane.pipelines.aggregate.results import columns_of, merged
 from keylane.pipelines.stateful.block_files import BlockFiles
 from keylane.pipelines.stateful.state_folder import read_sealed, write_sealed
 from keylane.spark.blocks import BLOCKS
@@ -36,13 +36,13 @@ from keylane.systems.journal import no_probe
 from keylane.systems.query_registry import checked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from keylane.aggregation.query import Query
-    from keylane.aggregation.registry import QueryRegistry
+    from keylane.aggregation.registry import QueryRegistry, RegistrySnapshot
     from keylane.pipelines.aggregate.events import Events
     from keylane.pipelines.aggregate.options import AggregateOptions
     from keylane.pipelines.aggregate.sources import EventSource
@@ -93,7 +93,9 @@ class AggregatePlan:
     def bound(self, events: Events, queries: Sequence[Query]) -> BoundQueries:
         """Queries for events of these columns, made ready; the same as for the batch before, where nothing changed."""
         schema = events.frame.schema
-        given = [_definition(query, events.times.index(query.time)) for query in queries if query.time in events.times]
+        refused = dict(events.refused)
+        fit = [query for query in queries if query.time in events.times and not refused.keys() & query.columns]
+        given = [_definition(query, events.times.index(query.time)) for query in fit]
         texts = json.dumps(given)
         key = hashlib.sha256(f"{schema.json()}\n{events.times}\n{texts}".encode()).hexdigest()
         if key not in self._bound:
@@ -102,8 +104,10 @@ class AggregatePlan:
             java = self.plan.queries(empty._jdf, texts, json.dumps(sorted(FUNCTIONS | _SYNTAX)))  # noqa: SLF001  Java's
             facts = json.loads(java.facts())
             types, errors = facts["types"], facts["errors"]
-            absent = {query.id: f"the events have no time field {query.time}" for query in queries}
-            errors |= {name: text for name, text in absent.items() if name not in {one["id"] for one in given}}
+            bad = {name: f"the time field {name} is no time but {kind}" for name, kind in events.timeless.items()}
+            known = {one["id"] for one in given}
+            absent = [query for query in queries if query.id not in known]
+            errors |= {one.id: bad.get(one.time) or _why_left_out(one, refused) for one in absent}
             columns = {query.id: columns_of(query, types[query.id]) for query in queries if query.id in types}
             self._bound.clear()
             self._bound[key] = BoundQueries(java, columns, errors)
@@ -112,14 +116,13 @@ class AggregatePlan:
     def matched(self, events: Events, bound: BoundQueries, given: dict[str, Any]) -> DataFrame:
         """Events as blocks."""
         spark, frame = events.frame.sparkSession, cast("ClassicFrame", events.frame)
-        times = _java_list(spark, events.times)
+        times = _java_list(spark, events.times or ("",))
         made = self.plan.matched(frame._jdf, bound.java, times, {**given, "lanes": self.lanes})  # noqa: SLF001  Java's
         return ClassicFrame(made, spark)
 
-    def ended(self, spark: SparkSession, extra: dict[str, int]) -> pa.Table:
-        """Blocks that make every window due."""
-        numbers = _java_list(spark, [str(one) for one in extra.values()])
-        made = self.plan.ended(self.lanes, _java_list(spark, list(extra)), numbers)
+    def ended(self, spark: SparkSession, times: Sequence[str]) -> pa.Table:
+        """Blocks that make every window of these time fields due."""
+        made = self.plan.ended(self.lanes, _java_list(spark, times))
         # By number: a walk to the end of a list of Java's is an exception that PySpark takes apart.
         rows = [made[at] for at in range(made.size())]
         return pa.table({"_1": pa.array(rows[::2], pa.int32()), "_2": pa.array(map(bytes, rows[1::2]), pa.binary())})
@@ -132,6 +135,11 @@ class AggregatePlan:
     def forget(self, query: str) -> int:
         """Drop what the steps of a query that has ended left in memory."""
         return int(self.plan.forget(query))
+
+
+def _why_left_out(query: Query, refused: Mapping[str, str]) -> str:
+    why = (refused[name] for name in query.columns if name in refused)
+    return next(why, f"the events have no time field {query.time}")
 
 
 def _java_list(spark: SparkSession, values: Sequence[str]) -> Any:
@@ -201,7 +209,7 @@ class MatchingStage:
         columns, errors = dict(before.get("columns", {})), {}
         if events is not None:
             bound = self.plan.bound(events, queries)
-            columns |= bound.columns
+            columns |= {name: merged(columns.get(name, {}), own) for name, own in bound.columns.items()}
             errors = bound.errors
             given = {
                 "by_window": self.options.by == "query-window",
@@ -220,8 +228,9 @@ class MatchingStage:
             "errors": errors,
             "absent": list(events.absent) if events is not None else [],
             "known": reader.known.json() if reader.known.fields else before.get("known", ""),
-            "extra": _extra(before.get("extra", {}), queries),
+            "fingerprints": {**before.get("fingerprints", {}), **{one.id: one.fingerprint for one in queries}},
             "groups": {**before.get("groups", {}), **{query.id: list(query.group_by) for query in queries}},
+            "times": {**before.get("times", {}), **{query.id: query.time for query in queries}},
             "slides": {**before.get("slides", {}), **{query.id: query.slide for query in queries}},
         }
         self.files.note(batch, offsets, self.files.digest(waiting), facts)
@@ -236,17 +245,30 @@ class MatchingStage:
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
             now = self.registry.snapshot()
-            before = self.files.facts(batch - 1)["version"] if batch else 0
-            if now.version < before:
-                hint = "give the registry that the aggregation ran with, or restore it"
-                what = "the registry of queries is older than the last batch"
-                raise DataError.of(what, got=f"version {now.version}", allowed=f"{before} or later", hint=hint)
+            if batch:
+                self._check_registry(now, self.files.facts(batch - 1))
             border = {"batch": batch, "version": now.version, "clock": round(time.time() * MICROS)}
             write_sealed(path, {**border, "queries": list(now.active)})
         found = read_sealed(path)
         if found.get("batch") != batch:
             raise unreadable(path, f"it is that of batch {found.get('batch')}")
         return found
+
+    def _check_registry(self, now: RegistrySnapshot, before: dict[str, Any]) -> None:
+        """Refuse a registry that is older than the last batch, or another one: windows of its queries are open."""
+        hint = "give the registry that the aggregation ran with, or restore it"
+        if now.version < before["version"]:
+            what = "the registry of queries is older than the last batch"
+            raise DataError.of(what, got=f"version {now.version}", allowed=f"{before['version']} or later", hint=hint)
+        own = before["fingerprints"]
+        for query in checked(now.active):
+            if own.get(query.id, query.fingerprint) != query.fingerprint:
+                what = "the registry of queries is another one: an id means another query than in the last batch"
+                raise DataError.of(what, got=query.id, hint=hint)
+        missing = set(own) - {one.id for one in self.registry.all()} if now.version != before["version"] else set()
+        if missing:
+            what = "the registry of queries is another one: it never had a query of the last batch"
+            raise DataError.of(what, got=min(missing), hint=hint)
 
     def _queries(self, batch: int) -> Path:
         return self.state.path / "queries" / f"{batch:010d}.json"
@@ -256,12 +278,12 @@ class MatchingStage:
         last = max(self.files.numbers(), default=-1)
         if last < 0:
             return
-        extra = self.files.facts(last)["extra"]
+        times = sorted(set(self.files.facts(last)["times"].values()))
 
         def write(waiting: Path) -> None:
-            if extra:
+            if times:
                 waiting.mkdir()
-                pq.write_table(self.plan.ended(self.spark, extra), waiting / "part-00000.parquet")
+                pq.write_table(self.plan.ended(self.spark, times), waiting / "part-00000.parquet")
 
         self.files.end(last, write)
 
@@ -269,11 +291,3 @@ class MatchingStage:
         """Remove what the batches before this one have taken."""
         for number in self.files.forget(batch):
             self._queries(number).unlink(missing_ok=True)
-
-
-def _extra(before: dict[str, int], queries: Sequence[Query]) -> dict[str, int]:
-    """By time field, how long after its newest event the last window of it is due."""
-    found = dict(before)
-    for query in queries:
-        found[query.time] = max(found.get(query.time, 0), query.window + query.lateness)
-    return found

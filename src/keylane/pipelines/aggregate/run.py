@@ -36,6 +36,7 @@ from keylane.systems.checkpoint import check_checkpoint, check_sums, drop_unforc
 from keylane.systems.endpoint import open_endpoint, parse_address, path_of
 from keylane.systems.files.listing import kind_of, refuse_patterns
 from keylane.systems.journal import no_probe
+from keylane.systems.messages.records import check_record_options
 from keylane.systems.query_registry import open_queries
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def aggregate(
     require_classic(spark)
     given, began = options.checked(), time.monotonic()
     endpoint, to = open_endpoint(source, given.stream), parse_address(target)
+    check_record_options(given.stream, messages=endpoint.messages)
     folder, state = _places(to, given)
     _check_places(endpoint, folder, state)
     streams = [] if to.is_path else [to.name, f"{to.name}{CORRECTIONS}", f"{to.name}{DEAD}"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from keylane.pipelines.aggregate.results import ResultRow
+    from keylane.pipelines.aggregate.results import ResultRows
     from keylane.pipelines.stateful.state_folder import StateFolder
     from keylane.systems.delivery import BatchDelivery
 
@@ -38,8 +38,8 @@ CORRECTIONS, DEAD = ".corrections", ".dlq"
 class BatchOutput:
     """What a batch delivers: rows with the columns of their queries, and dead letters."""
 
-    results: Sequence[ResultRow]
-    corrections: Sequence[ResultRow]
+    results: ResultRows
+    corrections: ResultRows
     letters: Sequence[Mapping[str, Any]]
     columns: Mapping[str, Mapping[str, str]]
     #: The slide of each query, by which its windows are numbered.
@@ -150,11 +150,12 @@ class ResultStreams:
 def _stage_load(staging: Path, batch: int, made: BatchOutput) -> None:
     """Events and partial aggregates of each window, for `explain`."""
     if made.results:
+        rows = made.results
         load = {
-            "query_id": [row.query for row in made.results],
-            "window": [row.start // made.slides[row.query] for row in made.results],
-            "events": [row.events for row in made.results],
-            "partials": [row.partials for row in made.results],
+            "query_id": rows.query,
+            "window": [start // made.slides[query] for query, start in zip(rows.query, rows.start, strict=True)],
+            "events": rows.events,
+            "partials": rows.partials,
         }
         _write(staging / "_load" / f"batch={batch}", pa.table(load))
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from keylane.aggregation.order import Delivered, OrderCheck
 from keylane.aggregation.query import RESERVED
 from keylane.documents.aggregate import AggregateVerifyDocument
-from keylane.errors import DataError, TargetError
+from keylane.errors import DataError, TargetError, first_line
 from keylane.pipelines.aggregate.results import micros_of
 from keylane.pipelines.aggregate.run import STATE
 from keylane.pipelines.stateful.state_folder import read_sealed
@@ -76,7 +77,11 @@ def _of_message(one: DeliveredMessage, groups: dict[str, list[str]]) -> Delivere
 
 def batches_in(folder: Path) -> list[Path]:
     """The files of the batches of a folder, in the order of the batches."""
-    numbered = [(int(one.name.removeprefix(_PREFIX)), one) for one in folder.glob(f"{_PREFIX}*")]
+    found = [(one.name.removeprefix(_PREFIX), one) for one in folder.glob(f"{_PREFIX}*")]
+    strange = [one for number, one in found if not number.isdecimal()]
+    if strange:
+        raise TargetError.of(f"{strange[0]} is no folder of a batch", allowed=f"{_PREFIX} and a number")
+    numbered = [(int(number), one) for number, one in found]
     return [file for _, one in sorted(numbered) for file in sorted(one.glob("*.parquet"))]
 
 
@@ -91,13 +96,25 @@ def _groups(manifest: dict[str, Any]) -> dict[str, list[str]]:
     return {name: list(fields) for name, fields in manifest.get("counts", {}).get("groups", {}).items()}
 
 
+def _all(groups: dict[str, list[str]]) -> set[str]:
+    return {name for fields in groups.values() for name in fields}
+
+
 def _delivered(path: Path, groups: dict[str, list[str]]) -> Iterator[Delivered]:
-    table = pq.read_table(path, partitioning=None)
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise TargetError.of(
+            f"{path} cannot be read", got=first_line(str(error)), hint="restore it from a copy"
+        ) from error
     missing = [name for name in RESERVED if name not in table.column_names]
     if missing:
         raise TargetError.of(f"{path} is not a file of results", got=f"without {', '.join(missing)}")
-    table = table.set_column(1, "window_start", table.column("window_start").cast("int64"))
-    table = table.set_column(2, "window_end", table.column("window_end").cast("int64"))
+    table = table.select([*RESERVED, *(name for name in table.column_names if name in _all(groups))])
+    for number, column in enumerate(table.schema):
+        # As numbers, for events may have times that Python's own do not reach.
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(number, column.name, table.column(number).cast("int64"))
     for row in table.to_pylist():
         fields = groups.get(row["query_id"])
         # Without the state a group is not told apart from aggregates: sequences show what came twice.

@@ -3,6 +3,7 @@
     chunks      a client's messages -> columns
     headers     the names of the headers that a route writes, and what they say
     values      fields of keys and values, in JSON, text, Avro and Protobuf
+    records     whole records with the types of their schema, in Avro and Protobuf
     columns     messages for `identify` and `check`
     local_scan  messages counted in this process for `profile` and `plan`
     frames      fields as columns of Spark's

@@ -5,7 +5,8 @@ and for Protobuf the index of the message. The header is passed over; with a fol
 (`7.avsc`), it says which one. No registry is contacted: the schemas are files that the user provides.
 
 A null value is a tombstone: it has no fields, and is not an error. Fields within others are named by their paths.
-Values that cannot be read are distinguished from null. JSON and text need no schema: `keylane.spark.messages`.
+Values that cannot be read are distinguished from null. JSON and text need no schema: `keylane.spark.messages`. All
+fields of a value, with the types of its schema: `records`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _LEAST: Final = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "doub
 
 def reader(schema: str, names: Sequence[str]) -> Read:
     """A function that reads these fields of a record; what it cannot read, it raises for, and in finite time."""
-    parsed, named = _parsed(schema)
+    parsed, named = parsed_avro(schema)
     tree = _avro_tree(parsed, named)
     for name in names:
         if not in_tree(tree, name):
@@ -137,7 +138,7 @@ def fastavro() -> Any:
     return fastavro
 
 
-def _parsed(schema: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def parsed_avro(schema: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The schema of a record as fastavro reads it, and its types by name."""
     library = fastavro()
     try:
@@ -160,13 +161,19 @@ def _parsed(schema: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def _plain(tree: Any) -> Any:
     """Without logical types: a key is the number or the text that was written, not a date or a decimal made of it.
 
-    And without defaults, which are for fields that a reader has and a writer does not.
+    And without defaults, which are for fields that a reader has and a writer does not. What a logical type was is kept
+    under another name, which the decoder does not look at: `records` gives fields their types by it.
     """
     if isinstance(tree, list):
         return [_plain(branch) for branch in tree]
     if isinstance(tree, dict):
-        return {name: _plain(value) for name, value in tree.items() if name not in {"logicalType", "default"}}
+        named = {LOGICAL if name == "logicalType" else name: value for name, value in tree.items() if name != "default"}
+        return {name: _plain(value) for name, value in named.items()}
     return tree
+
+
+#: What a schema's `logicalType` is called once it is parsed.
+LOGICAL: Final = "keylane.logical"
 
 
 #: More fields than any record has: a schema of 30 types, each with two of the last, has 2**30 and no bytes to read.
@@ -230,7 +237,7 @@ UNREAD: Final = "keylane_unread"
 #: What the serializers of a schema registry put before a value.
 _HEADER: Final = 5
 #: What google.protobuf and fastavro raise for bytes that do not fit.
-_ERRORS: Final = (ValueError, LookupError, OverflowError, EOFError, RecursionError, TypeError)
+UNREADABLE: Final = (ValueError, LookupError, OverflowError, EOFError, RecursionError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,13 +287,14 @@ def value_form(
     """Read the schemas, and check that they have the fields."""
     if path is None:
         raise UsageError.of(f"{form} values need their schema", allowed="--value-schema FILE, or a folder of them")
-    found = ValueForm(form, _schemas(Path(path), form), message or "", tuple(fields), tuple(numbers), tuple(degrees))
+    found = ValueForm(form, schemas_in(Path(path), form), message or "", tuple(fields), tuple(numbers), tuple(degrees))
     for _, schema in found.schemas:
-        _reader(found, schema)
+        reader_for(found, schema)
     return found
 
 
-def _schemas(path: Path, form: str) -> tuple[tuple[int, bytes], ...]:
+def schemas_in(path: Path, form: str) -> tuple[tuple[int, bytes], ...]:
+    """The files of schemas by their numbers; -1 for a single one, which is for every value."""
     ending = ".avsc" if form == "avro" else ".desc"
     try:
         if not path.is_dir():
@@ -303,7 +311,7 @@ def _schemas(path: Path, form: str) -> tuple[tuple[int, bytes], ...]:
 
 def read_fields(how: ValueForm, values: pa.Array) -> pa.StructArray:
     """The fields of every value, and which could not be read."""
-    readers = {number: _reader(how, schema) for number, schema in how.schemas}
+    readers = {number: reader_for(how, schema) for number, schema in how.schemas}
     rows = [_row(how, readers, value) for value in values.to_pylist()]
     kinds = how.arrow()
     columns = [pa.array([row[n] for row in rows], kinds.field(n).type) for n in range(kinds.num_fields)]
@@ -315,15 +323,15 @@ def _row(how: ValueForm, readers: dict[int, Read], value: bytes | None) -> tuple
     if value is None:
         return (*nothing, False)
     try:
-        number, body = _unwrapped(value, how.form)
+        number, body = unwrapped(value, how.form)
         found = readers.get(number) or readers[-1]
         pairs = zip(how.fields, found(body), strict=True)
         return (*(how.typed(name, one) for name, one in pairs), False)
-    except _ERRORS:
+    except UNREADABLE:
         return (*nothing, True)
 
 
-def _unwrapped(value: bytes, form: str) -> tuple[int, bytes]:
+def unwrapped(value: bytes, form: str) -> tuple[int, bytes]:
     """The schema's number and the body; -1 and all of it where there is no header."""
     if len(value) < _HEADER or value[0] != 0:
         return -1, value
@@ -340,20 +348,24 @@ def _after_index(body: bytes) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _reader(how: ValueForm, schema: bytes) -> Read:
+def reader_for(how: ValueForm, schema: bytes) -> Read:
     """Kept as long as the process: a pool of Protobuf's descriptors that ends in another thread may end the process."""
     if how.form == "avro":
-        try:
-            text = schema.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise DataError.of("not an Avro schema", got="a file that is not UTF-8 text", allowed="JSON") from None
-        return reader(text, how.fields)
+        return reader(avro_text(schema), how.fields)
     return _protobuf(how, schema)
+
+
+def avro_text(schema: bytes) -> str:
+    """The text of a schema's file."""
+    try:
+        return schema.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError.of("not an Avro schema", got="a file that is not UTF-8 text", allowed="JSON") from None
 
 
 def _protobuf(how: ValueForm, schema: bytes) -> Read:
     """By a descriptor set, as `protoc --descriptor_set_out --include_imports` writes it."""
-    kind = _message(how, schema)
+    kind = message_class(how, schema)
     tree = _message_tree(kind.DESCRIPTOR)
     for name in how.fields:
         if not in_tree(tree, name):
@@ -394,7 +406,8 @@ def _in_message(message: Any, name: str) -> Any:
     return value
 
 
-def _message(how: ValueForm, schema: bytes) -> Any:
+def message_class(how: ValueForm, schema: bytes) -> Any:
+    """The class of the message in a descriptor set."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
         from google.protobuf.message import DecodeError

@@ -5,6 +5,7 @@ import java.io.DataOutput;
 import java.io.IOException;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.math.MathContext;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -108,6 +109,7 @@ abstract class Aggregate {
 
     /** A sum, or an average: whole numbers and decimals without rounding, doubles rounded once. Nothing gives null. */
     static final class Sum extends Aggregate {
+        private static final MathContext DIGITS = new MathContext(120);
         private final boolean isAverage;
         private long count;
         private long whole;
@@ -189,18 +191,21 @@ abstract class Aggregate {
 
         void json(StringBuilder to) {
             BigInteger exact = more.add(BigInteger.valueOf(whole));
-            if (doubles != null && exact.signum() != 0) {
-                // A column of whole numbers that became one of doubles.
-                doubles.add(exact.doubleValue());
-                whole = 0L;
-                more = BigInteger.ZERO;
+            // A column whose type has changed: what came before counts as well.
+            BigDecimal before = decimal == null ? new BigDecimal(exact) : decimal.add(new BigDecimal(exact));
+            if (doubles != null && before.signum() != 0) {
+                doubles.add(before);
+            } else if (decimal != null) {
+                decimal = before;
             }
+            whole = 0L;
+            more = BigInteger.ZERO;
             if (count == 0L) {
                 to.append("null");
             } else if (isAverage) {
-                double sum = doubles != null ? doubles.value()
-                    : decimal != null ? decimal.doubleValue() : exact.doubleValue();
-                to.append(sum / count);
+                // Of whole numbers and decimals rounded once, as of doubles their sum is.
+                to.append(doubles != null ? doubles.value() / count
+                    : before.divide(BigDecimal.valueOf(count), DIGITS).doubleValue());
             } else if (doubles != null) {
                 to.append(doubles.value());
             } else if (decimal != null) {
@@ -268,7 +273,7 @@ abstract class Aggregate {
         }
 
         private void add(Object value, long many) {
-            Object normal = value instanceof BigDecimal ? ((BigDecimal) value).stripTrailingZeros() : value;
+            Object normal = Values.canonical(value);
             long[] before = (long[]) counts.get(normal);
             if (before == null) {
                 counts.put(normal, new long[] {many});

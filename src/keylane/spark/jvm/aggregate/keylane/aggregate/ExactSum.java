@@ -3,6 +3,7 @@ package keylane.aggregate;
 import java.io.DataInput;
 import java.io.DataOutput;
 import java.io.IOException;
+import java.math.BigDecimal;
 import java.util.Arrays;
 
 /**
@@ -10,18 +11,28 @@ import java.util.Arrays;
  *
  * <p>Rule: the sum is kept as a list of doubles that do not overlap and whose sum is exact; adding one runs along the list
  * with an error-free addition, and the result is the list rounded to the nearest double, ties to even. Example: 1e16, 1
- * and -1e16 give 1, where a plain loop gives 0. Infinities and NaN are kept beside it, as IEEE adds them.
+ * and -1e16 give 1, where a plain loop gives 0. What is so large that a part may go beyond all doubles is added as a decimal:
+ * 1e308, 1e308, -1e308 and -1e308 give 0. Infinities and NaN are kept beside it, as IEEE adds them.
  */
 final class ExactSum {
+    /** Of numbers below the first, sums stay below the second, which is far from the largest double. */
+    private static final double LARGE = 0x1p1000;
+    private static final double LARGEST = 0x1p1020;
     private double[] parts = new double[4];
     private int many;
     private double special;
     private boolean isSpecial;
+    /** What is too large for parts; null for nothing. */
+    private BigDecimal wide;
 
     void add(double value) {
         if (Double.isNaN(value) || Double.isInfinite(value)) {
             special = isSpecial ? special + value : value;
             isSpecial = true;
+            return;
+        }
+        if (Math.abs(value) >= LARGE) {
+            add(new BigDecimal(value));
             return;
         }
         double x = value;
@@ -40,17 +51,28 @@ final class ExactSum {
             }
             x = high;
         }
-        if (Double.isInfinite(x)) {
-            special = isSpecial ? special + x : x;
-            isSpecial = true;
-            many = 0;
-            return;
-        }
         if (kept == parts.length) {
             parts = Arrays.copyOf(parts, kept * 2);
         }
         parts[kept++] = x;
         many = kept;
+        if (Math.abs(x) >= LARGEST) {
+            add(ofParts());
+            many = 0;
+        }
+    }
+
+    /** Take a number that is no double. */
+    void add(BigDecimal value) {
+        wide = wide == null ? value : wide.add(value);
+    }
+
+    private BigDecimal ofParts() {
+        BigDecimal sum = BigDecimal.ZERO;
+        for (int at = 0; at < many; at++) {
+            sum = sum.add(new BigDecimal(parts[at]));
+        }
+        return sum;
     }
 
     void add(ExactSum other) {
@@ -60,11 +82,17 @@ final class ExactSum {
         if (other.isSpecial) {
             add(other.special);
         }
+        if (other.wide != null) {
+            add(other.wide);
+        }
     }
 
     double value() {
         if (isSpecial) {
             return special;
+        }
+        if (wide != null) {
+            return wide.add(ofParts()).doubleValue();
         }
         if (many == 0) {
             return 0.0;
@@ -99,6 +127,7 @@ final class ExactSum {
         }
         to.writeBoolean(isSpecial);
         to.writeDouble(special);
+        Values.write(to, wide);
     }
 
     void read(DataInput from) throws IOException {
@@ -109,5 +138,6 @@ final class ExactSum {
         }
         isSpecial = from.readBoolean();
         special = from.readDouble();
+        wide = (BigDecimal) Values.read(from);
     }
 }

@@ -115,6 +115,11 @@ public final class MatchRows implements FlatMapFunction {
                     continue;
                 }
                 times[at] = row.getLong(MatchRules.TIMES + at);
+                if (times[at] <= Windows.BEGINNING) {
+                    timed[at] = false;
+                    letter(row, "no-time", null);
+                    continue;
+                }
                 if (times[at] > rules.clock + rules.ahead) {
                     timed[at] = false;
                     letter(row, "far-future", null);
@@ -153,7 +158,8 @@ public final class MatchRows implements FlatMapFunction {
                 return false;
             }
             Object[] group = NONE;
-            Object[] values = new Object[query.kinds.length];
+            // Nothing of an event is counted before all of it is worked out: what fails half way would be in half the sums.
+            Object[] values = matcher.values[number];
             try {
                 if (!matcher.matches(row, number)) {
                     return false;
@@ -161,7 +167,7 @@ public final class MatchRows implements FlatMapFunction {
                 if (query.groups.length > 0) {
                     group = new Object[query.groups.length];
                     for (int at = 0; at < group.length; at++) {
-                        group[at] = Values.of(query.groups[at].eval(row));
+                        group[at] = Values.canonical(Values.of(query.groups[at].eval(row)));
                     }
                 }
                 for (int at = 0; at < values.length; at++) {
@@ -174,14 +180,14 @@ public final class MatchRows implements FlatMapFunction {
             }
             pairs++;
             long ts = times[query.time];
+            Window same = last[number];
+            if (same != null && group == NONE && query.slide == query.window && ts >= same.start && ts < same.end) {
+                same.add(values);
+                return true;
+            }
             for (long start = Math.floorDiv(ts, query.slide) * query.slide; start > ts - query.window; start -= query.slide) {
                 Window window = rules.partial ? window(query, number, start, group) : made(query, start, group);
-                window.events++;
-                for (int at = 0; at < values.length; at++) {
-                    if (values[at] != null) {
-                        window.aggregates[at].add(values[at]);
-                    }
-                }
+                window.add(values);
                 if (!rules.partial) {
                     window.put(out.to(rules.lanes.of(query.hash, start, query.slide)), Window.WINDOW);
                 }

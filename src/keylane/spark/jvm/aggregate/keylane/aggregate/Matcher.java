@@ -42,6 +42,8 @@ final class Matcher {
         DataTypes.ShortType, DataTypes.ByteType, DataTypes.BooleanType};
 
     final Query[] queries;
+    /** Of each query what its aggregates take of an event, for the event at hand. */
+    final Object[][] values;
     /** What is left of each filter; null where the look-up has decided it. */
     private final Expression[] rest;
     private final int[] columns;
@@ -53,6 +55,10 @@ final class Matcher {
 
     Matcher(Query[] queries) {
         this.queries = queries;
+        this.values = new Object[queries.length][];
+        for (int at = 0; at < queries.length; at++) {
+            this.values[at] = new Object[queries[at].kinds.length];
+        }
         rest = new Expression[queries.length];
         Map values = new TreeMap();
         List conditions = new ArrayList();

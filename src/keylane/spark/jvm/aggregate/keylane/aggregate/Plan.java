@@ -33,11 +33,11 @@ public final class Plan {
     }
 
     /** Blocks that end a source, as rows of a slot's key and bytes: with them every window of these time fields is due. */
-    public List ended(int lanes, List times, List extra) {
+    public List ended(int lanes, List times) {
         Output out = new Output(new Slots(lanes));
         for (int slot = 0; slot < lanes; slot++) {
             for (int at = 0; at < times.size(); at++) {
-                Windows.end(out.to(slot), (String) times.get(at), Long.parseLong((String) extra.get(at)));
+                Windows.end(out.to(slot), (String) times.get(at));
             }
         }
         List rows = new ArrayList();

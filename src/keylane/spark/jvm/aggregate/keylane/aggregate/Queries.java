@@ -13,15 +13,20 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.BindReferences;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Like;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.RLike;
 import org.apache.spark.sql.catalyst.expressions.Unevaluable;
 import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
 import org.apache.spark.sql.catalyst.expressions.WindowExpression;
@@ -37,7 +42,9 @@ import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * The queries of a batch, made ready on the driver: every expression parsed by Spark, compared with the functions that are
@@ -46,6 +53,15 @@ import org.apache.spark.sql.types.NumericType;
  */
 public final class Queries implements Serializable {
     private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** Expressions that are analysed to a clock, or to who runs this. */
+    private static final Pattern READERS = Pattern.compile(
+        "Current.*|Now|Local(Time|Timestamp)|.*UnixTimestamp\\(\\)|VariableReference|InputFile.*|SparkPartitionID");
+    /** Texts that are a clock where they become a time. */
+    private static final Pattern CLOCK = Pattern.compile("(?is)\\s*(now|today|tomorrow|yesterday)\\b.*");
+    /** The same where Spark's parser makes a time of them at once. */
+    private static final Pattern TYPED = Pattern.compile(
+        "(?is).*\\b(date|timestamp(_ntz|_ltz)?)\\s*['\"]\\s*(now|today|tomorrow|yesterday)\\b.*");
 
     final byte[] queries;
     final String name;
@@ -125,6 +141,9 @@ public final class Queries implements Serializable {
         try {
             Expression found = CatalystSqlParser$.MODULE$.parseExpression(text);
             expressions.put(text, found);
+            if (TYPED.matcher(text).matches()) {
+                return "not allowed: it reads a clock";
+            }
             return problem(found, functions);
         } catch (Exception error) {
             return firstLine(error);
@@ -178,7 +197,7 @@ public final class Queries implements Serializable {
                 Expression ready = !found.deterministic() ? found : BindReferences.bindReference(found,
                     org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(input), false);
                 if (ready.deterministic() && isEvaluable(ready)) {
-                    bound.put(text, ready);
+                    bound.put(text, steady(ready));
                 } else {
                     left.add(text);
                 }
@@ -208,8 +227,23 @@ public final class Queries implements Serializable {
             for (int at = 0; at < columns.length; at++) {
                 columns[at] = functions.expr((String) texts.get(at)).as("c" + at);
             }
-            LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) events.select(columns)).queryExecution()
-                .optimizedPlan();
+            org.apache.spark.sql.execution.QueryExecution execution =
+                ((org.apache.spark.sql.classic.Dataset) events.select(columns)).queryExecution();
+            // The optimizer makes a constant of a clock: what reads one is found before it.
+            Project analyzed = (Project) execution.analyzed();
+            List others = new ArrayList();
+            for (int at = 0; at < columns.length; at++) {
+                if (readsClock((Expression) analyzed.projectList().apply(at))) {
+                    failed.put(texts.get(at), "not allowed: it reads a clock, or who runs it");
+                } else {
+                    others.add(texts.get(at));
+                }
+            }
+            if (others.size() < columns.length) {
+                resolve(events, others, bound, failed);
+                return;
+            }
+            LogicalPlan plan = execution.optimizedPlan();
             Project project = (Project) plan;
             scala.collection.immutable.Seq input = project.child().output();
             for (int at = 0; at < columns.length; at++) {
@@ -217,8 +251,8 @@ public final class Queries implements Serializable {
                 if (!found.deterministic()) {
                     failed.put(texts.get(at), "not allowed: it gives another value each time");
                 } else {
-                    bound.put(texts.get(at), BindReferences.bindReference(found,
-                        org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(input), false));
+                    bound.put(texts.get(at), steady(BindReferences.bindReference(found,
+                        org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(input), false)));
                 }
             }
         } catch (Exception error) {
@@ -229,6 +263,77 @@ public final class Queries implements Serializable {
             resolve(events, texts.subList(0, texts.size() / 2), bound, failed);
             resolve(events, texts.subList(texts.size() / 2, texts.size()), bound, failed);
         }
+    }
+
+    private static boolean readsClock(Expression one) {
+        boolean reads = READERS.matcher(one.getClass().getSimpleName()).matches();
+        if (one instanceof Cast && ((Cast) one).child() instanceof Literal && ((Literal) ((Cast) one).child()).value() != null) {
+            String type = one.dataType().simpleString();
+            String text = ((Literal) ((Cast) one).child()).value().toString();
+            reads |= (type.equals("date") || type.startsWith("timestamp")) && CLOCK.matcher(text).matches();
+        }
+        for (scala.collection.Iterator all = one.children().iterator(); !reads && all.hasNext(); ) {
+            reads = readsClock((Expression) all.next());
+        }
+        return reads;
+    }
+
+    /**
+     * The same expression with each `like` in the form that takes a time that grows with the text alone. Spark's own tries
+     * every way in which the parts of a pattern may lie in a text: `%a%a%a%a%a%a%a%b` takes a minute for sixty letters.
+     */
+    private static Expression steady(Expression one) {
+        Expression own = one;
+        if (one instanceof Like && ((Like) one).right() instanceof Literal) {
+            Object pattern = ((Literal) ((Like) one).right()).value();
+            String regex = pattern == null || ((Like) one).escapeChar() != '\\' ? null : steady(pattern.toString());
+            if (regex != null) {
+                own = new RLike(((Like) one).left(), new Literal(UTF8String.fromString(regex), DataTypes.StringType));
+            }
+        }
+        return (Expression) own.mapChildren(new scala.runtime.AbstractFunction1() {
+            public Object apply(Object child) {
+                return steady((Expression) child);
+            }
+        });
+    }
+
+    /**
+     * A pattern of `like` as a regular expression without a way back: each part is taken where it comes first, which is as
+     * good a place as any later one, and the last at the end. Null for a pattern that Spark is to refuse.
+     */
+    static String steady(String pattern) {
+        List parts = new ArrayList();
+        StringBuilder part = new StringBuilder();
+        for (int at = 0; at < pattern.length(); ) {
+            int c = pattern.codePointAt(at);
+            at += Character.charCount(c);
+            if (c == '%') {
+                parts.add(part.toString());
+                part.setLength(0);
+            } else if (c == '_') {
+                part.append('.');
+            } else {
+                if (c == '\\') {
+                    if (at == pattern.length() || "_%\\".indexOf(pattern.charAt(at)) < 0) {
+                        return null;
+                    }
+                    c = pattern.charAt(at++);
+                }
+                part.append(Pattern.quote(new String(Character.toChars(c))));
+            }
+        }
+        parts.add(part.toString());
+        StringBuilder regex = new StringBuilder("(?s)\\A").append(parts.get(0));
+        for (int at = 1; at < parts.size() - 1; at++) {
+            if (((String) parts.get(at)).length() > 0) {
+                regex.append("(?>.*?").append(parts.get(at)).append(')');
+            }
+        }
+        if (parts.size() > 1) {
+            regex.append(".*").append(parts.get(parts.size() - 1));
+        }
+        return regex.append("\\z").toString();
     }
 
     private static String firstLine(Exception error) {
@@ -242,7 +347,8 @@ public final class Queries implements Serializable {
             number(one, "window"), number(one, "slide"), number(one, "lateness"),
             ((Boolean) one.get("corrects")).booleanValue());
         query.filter = expression((String) one.get("filter"), bound, failed);
-        if (!(query.filter.dataType() instanceof BooleanType)) {
+        // Of a field that no event has: it is null, and matches nothing.
+        if (!(query.filter.dataType() instanceof BooleanType || query.filter.dataType() instanceof NullType)) {
             throw new IllegalArgumentException("the filter is no condition: its type is "
                 + query.filter.dataType().simpleString());
         }
@@ -289,7 +395,7 @@ public final class Queries implements Serializable {
 
     private static String type(byte kind, DataType type) {
         boolean needsNumber = kind == Aggregate.SUM || kind == Aggregate.AVERAGE || kind == Aggregate.QUANTILES;
-        if (needsNumber && !(type instanceof NumericType)) {
+        if (needsNumber && !(type instanceof NumericType || type instanceof NullType)) {
             throw new IllegalArgumentException("a sum, an average and a quantile are of numbers, and this is of "
                 + type.simpleString());
         }
@@ -299,7 +405,7 @@ public final class Queries implements Serializable {
     private static String kept(DataType type, String what) {
         boolean isKept = type instanceof NumericType || type instanceof BooleanType || type instanceof DecimalType
             || type.equals(DataTypes.DateType) || type.equals(DataTypes.TimestampType)
-            || type.equals(DataTypes.TimestampNTZType) || type.equals(DataTypes.StringType);
+            || type.equals(DataTypes.TimestampNTZType) || type.equals(DataTypes.StringType) || type instanceof NullType;
         if (!isKept) {
             throw new IllegalArgumentException(what + " takes numbers, text, booleans and times, and this is "
                 + type.simpleString());

@@ -64,6 +64,19 @@ final class Values {
         throw new IllegalArgumentException("a value of a type that is not aggregated: " + value.getClass().getName());
     }
 
+    /**
+     * The one form of equal values, where they are compared for being equal: a column of whole numbers may become one of
+     * doubles from one batch to the next, and decimals may get other scales.
+     */
+    static Object canonical(Object value) {
+        if (value instanceof Double) {
+            double number = ((Double) value).doubleValue();
+            boolean isWhole = number == Math.rint(number) && Math.abs(number) < 9.2e18;
+            return isWhole ? (Object) Long.valueOf((long) number) : value;
+        }
+        return value instanceof BigDecimal ? ((BigDecimal) value).stripTrailingZeros() : value;
+    }
+
     static void write(DataOutput to, Object value) throws IOException {
         if (value == null) {
             to.writeByte('n');

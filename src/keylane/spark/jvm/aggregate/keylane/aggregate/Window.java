@@ -5,7 +5,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import keylane.blocks.Block;
 
@@ -70,6 +69,16 @@ final class Window {
         }
     }
 
+    /** Take an event: of each aggregate a value, or null where it has none. */
+    void add(Object[] values) {
+        events++;
+        for (int at = 0; at < values.length; at++) {
+            if (values[at] != null) {
+                aggregates[at].add(values[at]);
+            }
+        }
+    }
+
     void merge(Window other) {
         events += other.events;
         partials += other.partials;
@@ -130,9 +139,8 @@ final class Window {
 
     /** Of one query: by start, then by the values of the group. */
     static int order(Window one, Window other) {
-        int order = one.query.equals(other.query) ? 0
-            : Arrays.compareUnsigned(one.query.getBytes(StandardCharsets.UTF_8),
-                other.query.getBytes(StandardCharsets.UTF_8));
+        // Ids are ASCII: this is the order of their bytes.
+        int order = one.query.compareTo(other.query);
         order = order != 0 ? order : Long.compare(one.start, other.start);
         for (int at = 0; order == 0 && at < one.group.length; at++) {
             order = Values.order(one.group[at], other.group[at]);

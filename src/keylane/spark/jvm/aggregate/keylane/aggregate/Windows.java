@@ -2,9 +2,11 @@ package keylane.aggregate;
 
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import keylane.blocks.Block;
@@ -18,8 +20,8 @@ import keylane.blocks.Slots;
  *
  * <pre>
  *   TIME   partition 4 | newest 8 | name of the time field, to the end       of a partition in this batch, to every lane
- *   END    extra 8 | name of the time field, to the end                      the source has ended: every window is due
- *   MARK   watermark 8 | newest 8 | name of the time field, to the end       of a snapshot
+ *   END    name of the time field, to the end                                the source has ended: every window is due
+ *   MARK   watermark 8 | newest 8 | ended 8 | name of the time field, to the end      of a snapshot
  * </pre>
  *
  * <p>The watermark of a time field is the newest time of the partition that is farthest behind, of those that have events
@@ -34,14 +36,16 @@ public final class Windows extends BlockStep {
     private static final int PARTITION = Block.FIELDS;
     private static final int NEWEST = PARTITION + 4;
     private static final int NAME_OF_TIME = NEWEST + 8;
-    private static final int EXTRA = Block.FIELDS;
-    private static final int NAME_OF_END = EXTRA + 8;
-    private static final int NAME_OF_MARK = Block.FIELDS + 16;
-    private static final long BEGINNING = -(1L << 62);
+    private static final int NAME_OF_END = Block.FIELDS;
+    private static final int NAME_OF_MARK = Block.FIELDS + 24;
+    /** No time is as early: those that are leave no room to count windows in. */
+    static final long BEGINNING = -(1L << 62);
 
     static final class Clock {
         long watermark = BEGINNING;
         long newest = BEGINNING;
+        /** The newest time when the source had ended: every window that had begun by then is closed, and no other. */
+        long ended = BEGINNING;
         /** Due -> key -> window. */
         final TreeMap open = new TreeMap();
     }
@@ -91,7 +95,7 @@ public final class Windows extends BlockStep {
         Memory known = (Memory) memory;
         Map late = new HashMap();
         Counts counts = new Counts();
-        Map ends = new TreeMap();
+        Set ends = new HashSet();
         for (int i = 0; i < blocks.size(); i++) {
             byte[] block = (byte[]) blocks.get(i);
             for (int at = 0; at < block.length; at += Block.length(block, at)) {
@@ -104,7 +108,8 @@ public final class Windows extends BlockStep {
                     Window part = Window.of(block, at);
                     counts.events += part.events;
                     counts.parts++;
-                    if (part.due > known.clock(part.time).watermark) {
+                    Clock clock = known.clock(part.time);
+                    if (part.due > clock.watermark && part.start > clock.ended) {
                         known.add(part, new Window.Key(block, at));
                     } else {
                         counts.late(part);
@@ -119,24 +124,28 @@ public final class Windows extends BlockStep {
                     clock.newest = Math.max(clock.newest, newest);
                     counts.reached(name(block, at, NAME_OF_TIME), partition, newest);
                 } else if (kind == END) {
-                    ends.put(name(block, at, NAME_OF_END), Long.valueOf(Block.getLong(block, at + EXTRA)));
+                    ends.add(name(block, at, NAME_OF_END));
                 }
             }
         }
         for (Iterator all = known.clocks.entrySet().iterator(); all.hasNext(); ) {
             Map.Entry one = (Map.Entry) all.next();
             Clock clock = (Clock) one.getValue();
-            long reached = counts.behind((String) one.getKey());
-            Long extra = (Long) ends.get(one.getKey());
-            if (extra != null && clock.newest > BEGINNING) {
-                reached = clock.newest + extra.longValue();
+            clock.watermark = Math.max(clock.watermark, counts.behind((String) one.getKey()));
+            if (ends.contains(one.getKey())) {
+                clock.watermark = Math.max(clock.watermark, clock.newest);
+                clock.ended = clock.newest;
             }
-            clock.watermark = Math.max(clock.watermark, reached);
-            SortedMap due = clock.open.headMap(Long.valueOf(clock.watermark + 1L));
+            SortedMap due = ends.contains(one.getKey()) ? new TreeMap(clock.open)
+                : clock.open.headMap(Long.valueOf(clock.watermark + 1L));
             for (Iterator times = out == null ? null : due.values().iterator(); times != null && times.hasNext(); ) {
                 send(((Map) times.next()).values(), out, Window.RESULT);
             }
-            due.clear();
+            if (ends.contains(one.getKey())) {
+                clock.open.clear();
+            } else {
+                due.clear();
+            }
         }
         if (out != null) {
             send(late.values(), out, Window.CORRECTION);
@@ -159,8 +168,8 @@ public final class Windows extends BlockStep {
         to.begin(TIME).putInt(partition).putLong(newest).putBytes(name.getBytes(StandardCharsets.UTF_8)).end();
     }
 
-    static void end(Block to, String name, long extra) {
-        to.begin(END).putLong(extra).putBytes(name.getBytes(StandardCharsets.UTF_8)).end();
+    static void end(Block to, String name) {
+        to.begin(END).putBytes(name.getBytes(StandardCharsets.UTF_8)).end();
     }
 
     public byte[] snapshot(Object memory) {
@@ -169,7 +178,7 @@ public final class Windows extends BlockStep {
             Map.Entry one = (Map.Entry) all.next();
             Clock clock = (Clock) one.getValue();
             byte[] name = ((String) one.getKey()).getBytes(StandardCharsets.UTF_8);
-            out.begin(MARK).putLong(clock.watermark).putLong(clock.newest).putBytes(name).end();
+            out.begin(MARK).putLong(clock.watermark).putLong(clock.newest).putLong(clock.ended).putBytes(name).end();
             for (Iterator times = clock.open.values().iterator(); times.hasNext(); ) {
                 for (Iterator windows = ((Map) times.next()).values().iterator(); windows.hasNext(); ) {
                     ((Window) windows.next()).put(out, Window.WINDOW);
@@ -186,6 +195,7 @@ public final class Windows extends BlockStep {
                 Clock clock = known.clock(name(snapshot, at, NAME_OF_MARK));
                 clock.watermark = Block.getLong(snapshot, at + Block.FIELDS);
                 clock.newest = Block.getLong(snapshot, at + Block.FIELDS + 8);
+                clock.ended = Block.getLong(snapshot, at + Block.FIELDS + 16);
             } else {
                 known.add(Window.of(snapshot, at), new Window.Key(snapshot, at));
             }

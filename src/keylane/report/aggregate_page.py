@@ -50,7 +50,7 @@ def _top(document: AggregateExplainDocument) -> Markup:
         tag("h1", headline),
         tag("p", sentence(document.advice), class_="sub"),
         facts(
-            fact("Delivered", plural(document.windows, "window"), f"of {plural(document.queries, 'query')}"),
+            fact("Delivered", plural(document.windows, "result"), f"of {plural(document.queries, 'query')}"),
             fact("Late", plural(late, "query"), "with events after their windows") if late else None,
             fact("Failing", plural(failing, "query"), "that fail on events, or do not fit them") if failing else None,
             fact("Open", plural(state.open_windows, "window"), f"{count(state.state_bytes)} bytes of state")

@@ -28,7 +28,7 @@ from keylane.systems.kafka.migration import TopicJournal
 from keylane.systems.kafka.migration_clients import GatedConsumer, spark_offsets
 from keylane.systems.kafka.producers import KeyedProducer
 from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
-from keylane.systems.migrations import UNNAMED
+from keylane.systems.migrations import SAY_AFTER, UNNAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,9 +197,11 @@ def test_marks_of_transactions_below_a_fence_do_not_hold_a_lane(
     try:
         # The record of the second transaction is at 2, and its mark at 3: nobody commits 4.
         consumer.commit(offsets=[TopicPartition(run.topic, 0, 2)], asynchronous=False)
-        waits = run_migrate(run.plan, all_stopped=True, patience=2)
+        said = list[str]()
+        waits = run_migrate(run.plan, all_stopped=True, patience=SAY_AFTER + 1, say=said.append)
         assert waits.waits_for is not None
         assert waits.waits_for.names == ["0"]
+        assert said[-1] == "it waits for readers to drain 1 old lane by commits up to the fences: 0"
         consumer.commit(offsets=[TopicPartition(run.topic, 0, 3)], asynchronous=False)
         assert run_migrate(run.plan, all_stopped=True, patience=30).phase == "done"
     finally:

@@ -270,7 +270,8 @@ def explain(target: str, lanes: int, report: str | None, force: bool, output: st
         ("query_id", "events", "share"), [one.model_dump() for one in document.hottest], forms={"share": share}
     )
     hot = f"{count(document.queries_with_90_percent)} of {plural(document.queries, 'query')}"
-    answer = [f"{hot} have 90 % of {count(document.events)} matched events, in {count(document.windows)} results"]
+    have = agree(document.queries_with_90_percent, "has", "have")
+    answer = [f"{hot} {have} 90% of {count(document.events)} matched events, in {count(document.windows)} results"]
     lines = [document.advice, *([f"page: {report}"] if report else [])]
     return Result(document, [divisions, hottest], lines, answer=answer), output
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
-from keylane.numbers import count, duration, percent, plural, times
+from keylane.numbers import agree, count, duration, percent, plural, times
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import chart, fact, facts, intro_of, section, sentence, whole_page
 from keylane.report.shards_page import stacked
@@ -43,7 +43,8 @@ def aggregate_page(document: AggregateExplainDocument) -> str:
 
 def _top(document: AggregateExplainDocument) -> Markup:
     hot = plural(document.queries_with_90_percent, "query")
-    headline = f"{hot} of {count(document.queries)} have 90 % of {count(document.events)} matched events"
+    have = agree(document.queries_with_90_percent, "has", "have")
+    headline = f"{hot} of {count(document.queries)} {have} 90% of {count(document.events)} matched events"
     state = document.state
     late, failing = len(document.late), len(document.failing)
     return join(

@@ -56,5 +56,5 @@ def test_another_key_without_a_format_of_values_is_refused_before_anything_is_ma
     with pytest.raises(UsageError, match=r"--value json"):
         run_migrate(run.plan, all_stopped=True, patience=5)
     assert status_migrate(run.plan).phase is None
-    admin = AdminClient(librdkafka_settings(broker))
-    assert run.new_topic not in admin.list_topics(timeout=30).topics
+    admin = AdminClient({**librdkafka_settings(broker)})
+    assert str(run.new_topic) not in admin.list_topics(timeout=30).topics

@@ -8,10 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.integration.live_migration import LiveMigration, contract_file
 
-from keylane.pipelines.migrate_run import run_migrate
+from keylane.errors import UsageError
+from keylane.pipelines.migrate_run import run_migrate, status_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
+from keylane.systems.broker import librdkafka_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,3 +46,15 @@ def test_a_topic_is_mirrored_under_live_producers_and_a_live_reader(
     certificate = verify_migrate(run.plan)
     print(certificate.rules, certificate.unproven, certificate.examples)
     assert (certificate.verdict, certificate.violations) == ("certified", 0)
+
+
+def test_another_key_without_a_format_of_values_is_refused_before_anything_is_made(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = mirrored(broker, tmp_path, topic(2), (2, 3), key={"fields": ["merchant", "card"], "encoding": "utf8"})
+    run.save_plan(producers=())
+    with pytest.raises(UsageError, match=r"--value json"):
+        run_migrate(run.plan, all_stopped=True, patience=5)
+    assert status_migrate(run.plan).phase is None
+    admin = AdminClient({**librdkafka_settings(broker)})
+    assert str(run.new_topic) not in admin.list_topics(timeout=30).topics

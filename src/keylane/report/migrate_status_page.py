@@ -140,7 +140,7 @@ def phases_drawing(document: MigrateStatusDocument, width: int = WHOLE) -> Marku
         box.bottom + 40,
         *(upright(box, x.at(one), _lasted(one) if said else "") for one, said in zip(ticks, labels, strict=True)),
         *rows,
-        text("since the first entry; red: producers stand", box.left, box.bottom + 36),
+        text("since the first entry; red: producers are paused", box.left, box.bottom + 36),
         kind="loads",
     )
 

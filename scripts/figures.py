@@ -28,6 +28,7 @@ class Shown(NamedTuple):
 PAGES: Final = {
     "how-to/match-stream.md": Shown("match", every=True),
     "groups.md": Shown("simulation", every=True),
+    "commands/aggregate.md": Shown("aggregate", every=True),
     "commands/assign.md": Shown("assign", every=False),
     "commands/shards.md": Shown("shards", every=False),
 }

@@ -1,12 +1,14 @@
 """`migrate verify`: the certificate of a migration, from the journal and the records of the stream alone.
 
-    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; generation 0 is what lies
-                                 below the start of a lane, 1 what lies behind it, each by its own contract
+    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; what lies below the start
+                                 of a lane is of the old epoch, and what lies behind it of the new one, each by its own
+                                 contract; records of epochs before and after these two are judged by order alone
     here                         a record whose epoch is not that of its side of the fence, and lanes not drained
     `verify`                     by a mirror: every record of the old stream below its fence is in the new one, once,
                                  unchanged, in its lane and in its order, below where the new contract begins
 
-By a mirror, generation 0 is the old stream up to its fences, and 1 the new one from its starts on.
+By a mirror, the old epoch is that of the old stream up to its fences, and the new one that of the new stream from its
+starts on.
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
 lane go on when its parents are committed up to their fences, and that is what the committed offsets of the named groups
@@ -32,13 +34,13 @@ from keylane.history.verdict import Settings
 from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
-from keylane.pipelines.migrate_run import by_key_alone, read_plan, writers_of
+from keylane.pipelines.migrate_run import by_key_alone, entries_of, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
 from keylane.systems.migrations import LateWriters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from keylane.history.verdict import Verdict
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 #: Examples of a rule, where the checker of histories does not choose them.
 EXAMPLES: Final = 5
+#: Of a history's generations, which here are the epochs.
+LARGEST: Final = 2**31 - 1
 MEANINGS: Final = {
     "reordered": "records of one writer and key stand in the order in which they were sent, across the fence too",
     "split_keys": "on each side of the fence a key is in one lane",
@@ -75,7 +79,7 @@ def verify_migrate(
 ) -> MigrateCertificateDocument:
     """Judge a migration that is open or over. `around` reads so many offsets on each side of every start, at most."""
     saved = read_plan(path, journal, options)
-    entries = saved.journal.entries() if saved.journal.plan() is not None else ()
+    entries = entries_of(saved)
     entry = opened(entries)
     if entry is None:
         hint = "keylane migrate run carries it out; a stream without a migration: keylane verify, keylane check"
@@ -89,8 +93,10 @@ def verify_migrate(
         ranges = _ranges(entry.starts, now.starts, now.ends, around)
         seen = _SeenRecords(saved, entry)
         verdict = check(seen.judged(watch(migrator.records(ranges))), Settings(keep=keep))
-        applied = migrator.applied(saved.plan.groups, entry.fences) if saved.plan.groups else None
-    return _certificate(saved, entry, seen, verdict, ranges, applied, around)
+        groups = saved.plan.groups
+        applied = migrator.applied(groups, entry.fences) if groups else None
+        missed = migrator.missed(groups, entry.fences)
+    return _certificate(saved, entry, seen, verdict, ranges, applied, missed, around)
 
 
 def _of_mirror(
@@ -117,6 +123,7 @@ def _of_mirror(
         sides = (seen.of_side(side, watch(part)) for side, part in enumerate(parts))
         verdict = check(chain.from_iterable(sides), Settings(keep=keep))
         applied = old.applied(plan.groups, entry.fences) if plan.groups else None
+        missed = old.missed(plan.groups, entry.fences)
         missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
         if not plan.dual:
             seen.note_strays(_named(saved.address, old, list(zip_longest(entry.fences, then.ends, fillvalue=0)), []))
@@ -129,7 +136,9 @@ def _of_mirror(
         topics=saved.copy_options,
         ends=(entry.fences, entry.starts),
     )
-    return _certificate(saved, entry, seen, verdict, behind, applied, around, _Copy(copy, missing, tuple(unproven)))
+    return _certificate(
+        saved, entry, seen, verdict, behind, applied, missed, around, _Copy(copy, missing, tuple(unproven))
+    )
 
 
 def _named(
@@ -210,7 +219,7 @@ class _SeenRecords:
         self.is_mirror = saved.is_mirror
         #: By column: in which batches records come is not part of what they are.
         self._digests: dict[str, Any] = {}
-        self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = 0
+        self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = self.outside = 0
         #: By a mirror with a pause: records of the old stream behind its fences.
         self.strays = 0
         self.sides: dict[int, list[int]] = {}
@@ -264,7 +273,9 @@ class _SeenRecords:
             self._digests.setdefault(name, hashlib.sha256()).update(_bytes_of(column))
 
     def _rows(self, part: pa.RecordBatch, side: int, lane: int) -> pa.RecordBatch:
-        other = pc.not_equal(part.column("epoch"), self._epochs[side]).fill_null(False)
+        outside = self._of_another_migration(part.column("epoch"), side)
+        self.outside += pc.sum(outside).as_py()
+        other = pc.and_not(pc.not_equal(part.column("epoch"), self._epochs[side]).fill_null(False), outside)
         if pc.any(other).as_py():
             wrong = part.filter(other)
             self.wrong_epoch += len(wrong)
@@ -280,20 +291,26 @@ class _SeenRecords:
             self.unplaced += len(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
         lanes = _lanes(self._routers[side], part.column("key")) if self._by_key[side] else None
+        epochs = pc.if_else(outside, part.column("epoch"), self._epochs[side])
         return rows(
             "read",
             # A record without a source is known by its place: it is there once, and in the order of its lane.
             writer=pc.if_else(named, part.column("writer"), f"//{side}/{lane}"),
             seq=pc.if_else(named, part.column("seq"), part.column("offset")),
             key=part.column("key"),
-            generation=side,
+            generation=pc.min_element_wise(epochs, LARGEST).cast(pa.int32()),
             stream=self._stream,
             lane=part.column("lane"),
             offset=part.column("offset"),
             epoch=part.column("epoch"),
             expected_stream=self._stream,
-            expected_lane=lanes,
+            expected_lane=None if lanes is None else pc.if_else(outside, None, lanes),
         )
+
+    def _of_another_migration(self, epochs: pa.Array, side: int) -> pa.Array:
+        """Which records an earlier or a later migration of the stream has to answer for: its contract is not here."""
+        old, new = self._epochs
+        return (pc.greater(epochs, new) if side else pc.less(epochs, old)).fill_null(False)
 
 
 def _bytes_of(column: pa.Array) -> bytes:
@@ -318,6 +335,7 @@ def _certificate(
     verdict: Verdict,
     ranges: Sequence[tuple[int, int]],
     applied: Sequence[int] | None,
+    missed: Mapping[str, Sequence[int]],
     around: int | None,
     copy: _Copy | None = None,
 ) -> MigrateCertificateDocument:
@@ -330,7 +348,7 @@ def _certificate(
     }
     broken["wrong_epoch"] = seen.records - seen.unmarked + seen.strays, seen.wrong_epoch + seen.strays
     broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
-    unproven = _unproven(seen, applied, around)
+    unproven = _unproven(seen, applied, missed, around)
     if copy is not None:
         found = copy.verified
         broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted)
@@ -382,7 +400,9 @@ def _lane(lane: int, entry: Entry, span: tuple[int, int], seen: _SeenRecords) ->
     return CertificateLane(lane=lane, fence=fence, start=start, first=first, end=end, old_records=old, new_records=new)
 
 
-def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | None) -> list[str]:
+def _unproven(
+    seen: _SeenRecords, applied: Sequence[int] | None, missed: Mapping[str, Sequence[int]], around: int | None
+) -> list[str]:
     """What was not checked on every record, and why."""
     found = []
     if around is not None:
@@ -394,6 +414,14 @@ def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | N
     if seen.unplaced:
         found.append(
             f"the lanes of {count(seen.unplaced)} records follow from more than their key: keylane check has them"
+        )
+    if seen.outside:
+        found.append(
+            f"{count(seen.outside)} records are of the epoch of another migration: the lanes of those are in its plan"
+        )
+    for group, lanes in missed.items():
+        found.append(
+            f"records below the fences of {plural(len(lanes), 'lane')} were deleted before group {group} committed them"
         )
     if applied is None:
         found.append("no reader group is named in the plan: whether the old lanes were drained is not known")

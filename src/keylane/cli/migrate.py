@@ -402,7 +402,13 @@ def _waiting(document: MigrateStatusDocument) -> str:
     waits = document.waits_for
     assert waits is not None
     text = waits_in_words(Wait(waits.why, tuple(waits.names)))
-    more = "; stop them, then: keylane migrate run PLAN --producers-stopped" if waits.why == "producers" else ""
+    more = ""
+    if waits.why == "producers":
+        unnamed, named = (
+            "stop them, then: keylane migrate run PLAN --producers-stopped",
+            "start again those that are gone",
+        )
+        more = f"; {named if waits.names else unnamed}"
     return f"it {text}{more}"
 
 

@@ -217,6 +217,11 @@ class _SeenRecords:
         self._epochs = saved.plan.old.epoch, saved.plan.new.epoch
         self._starts = entry.starts
         self.is_mirror = saved.is_mirror
+        #: What a copy is called whose source is a lane of the old stream.
+        name = open_endpoint(saved.address).address.name
+        self._copied_from = pa.array([f"{name}/{lane}" for lane in range(len(entry.fences))], pa.string())
+        #: By a mirror: copies behind where the new contract begins.
+        self.late_copies = 0
         #: By column: in which batches records come is not part of what they are.
         self._digests: dict[str, Any] = {}
         self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = self.outside = 0
@@ -251,9 +256,21 @@ class _SeenRecords:
             lane = batch.column("lane")[0].as_py()
             if side:
                 self.sides.setdefault(lane, [0, 0])[1] += len(batch)
+                self._note_copies(batch)
             else:
                 self.below += len(batch)
             yield self._rows(batch, side, lane)
+
+    def _note_copies(self, batch: pa.RecordBatch) -> None:
+        """A copier that was late, or somebody who copied by hand: readers apply these records again."""
+        late = batch.filter(pc.is_in(batch.column("writer"), value_set=self._copied_from))
+        self.late_copies += len(late)
+        for row in late.select(["lane", "offset", "writer", "seq"]).slice(0, 1).to_pylist():
+            if len(self.examples) < EXAMPLES:
+                where = f"lane {row['lane']}, offset {row['offset']}"
+                self.examples.append(
+                    f"copied: {where}: a copy of {row['writer']}/{row['seq']} behind where the new contract begins"
+                )
 
     def note_strays(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Records of the old stream of a mirror behind its fences, where nobody was to write: they are nowhere else."""
@@ -351,7 +368,10 @@ def _certificate(
     unproven = _unproven(seen, applied, missed, around)
     if copy is not None:
         found = copy.verified
-        broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted)
+        broken["copied"] = (
+            found.verdict.records,
+            sum(found.verdict.counts.values()) + len(found.miscounted) + seen.late_copies,
+        )
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
         if copy.doubled is not None:
             broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])

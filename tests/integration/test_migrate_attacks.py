@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.live_migration import GROUP, LiveMigration, contract_file
+from tests.integration.topics import create_topic, delete_topic
 
 from keylane import Router
 from keylane.errors import KeylaneError, TargetError, UsageError
@@ -240,3 +241,17 @@ def test_a_group_that_has_missed_records_since_the_plan_was_made_is_refused(
         assert status_migrate(run.plan).phase is None
     finally:
         client.close()
+
+
+def test_a_topic_that_is_recreated_while_readers_are_waited_for_is_refused_by_all_commands(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = live(broker, tmp_path, topic(2))
+    write(run, run.old, 1, range(10))
+    run.save_plan(producers=(), groups=[GROUP], gated=False)
+    assert run_migrate(run.plan, all_stopped=True, patience=0.5).phase == "growing"
+    delete_topic(broker, run.topic)
+    create_topic(broker, run.topic, 3)
+    for look in (status_migrate, run_migrate):
+        with pytest.raises(TargetError, match="deleted and recreated since the plan was made"):
+            look(run.plan)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.integration.live_migration import LiveMigration, contract_file
 
@@ -15,6 +16,7 @@ from keylane.errors import UsageError
 from keylane.pipelines.migrate_run import run_migrate, status_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.messages.headers import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +48,16 @@ def test_a_topic_is_mirrored_under_live_producers_and_a_live_reader(
     certificate = verify_migrate(run.plan)
     print(certificate.rules, certificate.unproven, certificate.examples)
     assert (certificate.verdict, certificate.violations) == ("certified", 0)
+    if not dual:
+        # The twin: what a copier that was late would have written.
+        copy = next(
+            one for one in run.all_of(f"{run.topic}.v2") if sum(name == SOURCE for name, _ in one.headers()) > 1
+        )
+        writer = Producer({**librdkafka_settings(broker)})
+        writer.produce(copy.topic(), copy.value(), copy.key(), copy.partition(), headers=copy.headers())
+        writer.flush()
+        late = verify_migrate(run.plan)
+        assert (late.verdict, [one.rule for one in late.rules if one.broken]) == ("broken", ["copied"])
 
 
 def test_another_key_without_a_format_of_values_is_refused_before_anything_is_made(

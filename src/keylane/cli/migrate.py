@@ -435,8 +435,10 @@ def _waiting(document: MigrateStatusDocument) -> str:
     waits = document.waits_for
     assert waits is not None
     text = waits_in_words(Wait(waits.why, tuple(waits.names)))
-    more = "; stop them, then: " if waits.why == "producers" else ""
-    more += f"keylane migrate run {document.plan} --producers-stopped" if more else ""
+    more = ""
+    if waits.why == "producers":
+        unnamed = f"stop them, then: keylane migrate run {document.plan} --producers-stopped"
+        more = f"; {'start again those that are gone' if waits.names else unnamed}"
     return f"it {text}{more}"
 
 

@@ -282,7 +282,7 @@ def _while_doubling(plan: CutoverPlan, last: Entry, following: Entry, world: Wor
 
 def _waits_for_producers(plan: CutoverPlan, world: World) -> Wait | None:
     missing = tuple(sorted(set(plan.producers) - world.stopped))
-    return Wait("producers", missing) if (missing or not plan.producers) and not world.all_stopped else None
+    return Wait("producers", missing) if missing or not (plan.producers or world.all_stopped) else None
 
 
 def _while_held(plan: CutoverPlan, last: Entry, following: Entry, world: World) -> Step:

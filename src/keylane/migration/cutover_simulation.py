@@ -338,8 +338,9 @@ class CutoverDriver(_Actor):
             self.before, self.since = ends, self.process.clock()
         cutover, setup = self.cutover, self.cutover.setup
         still = self.process.clock() > self.since
-        world = World(len(ends), ends, (), self.stopped, not setup.acknowledged, still=still, applied=committed)
         plan = cutover.plan()
+        stopped = self.stopped if setup.acknowledged else frozenset(plan.producers)
+        world = World(len(ends), ends, (), stopped, still=still, applied=committed)
         step = next_step(plan, self.entries, world, self.claim.lease.epoch)
         wait = self.process.simulation.between(0, setup.pace / 2)
         if isinstance(step, Append):

@@ -150,10 +150,11 @@ class SmallCutover(NamedTuple):
                 yield f"{'ab'[place]} grows the stream", state._replace(journal=without, lanes=grown)
 
     def _decided(self, state: SmallCutoverState, driver: SmallDriver) -> Step:
-        stopped = state.journal.acknowledged(one.acknowledged for one in state.producers)
+        acknowledged = state.journal.acknowledged(one.acknowledged for one in state.producers)
+        stopped = acknowledged if self.acknowledged else frozenset(self.plan.producers)
         ends = tuple(map(len, state.lanes))
         applied = state.committed[: self.old_lanes]
-        world = World(len(state.lanes), ends, ends, stopped, not self.acknowledged, applied=applied)
+        world = World(len(state.lanes), ends, ends, stopped, applied=applied)
         return next_step(self.plan, state.entries, world, driver.epoch)
 
     # The producers.

@@ -198,8 +198,9 @@ class SmallMirror(NamedTuple):
             self.new_lanes,
             ends,
             new_ends,
-            state.journal.acknowledged(one.acknowledged for one in state.producers),
-            all_stopped=not self.acknowledged,
+            state.journal.acknowledged(one.acknowledged for one in state.producers)
+            if self.acknowledged
+            else frozenset(self.plan.producers),
             applied=tuple(one.committed for one in state.readers[0]),
             copied=driver.copied >= needed,
             copied_to=state.copied_to,

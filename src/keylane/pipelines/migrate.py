@@ -24,7 +24,7 @@ from keylane.migration.cost import Figure, RunTerms, cost_of
 from keylane.migration.planner import Streams, plan_migration, shard_steps
 from keylane.numbers import plural
 from keylane.pipelines.migrate_mirror import CAUGHT_UP
-from keylane.pipelines.migrate_run import by_key_alone
+from keylane.pipelines.migrate_run import by_key_alone, listed_parents
 from keylane.pipelines.migrate_shards import calls_between, observed_shards
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint, parse_address
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.documents.shards import ShardsPlanDocument
-    from keylane.migration.drain import DrainGraph
     from keylane.migration.planner import Migration, Mode
     from keylane.systems.endpoint import StreamOptions
 
@@ -71,6 +70,8 @@ def plan_migrate(
     """
     for name in producers:
         check_producer(name)
+    if not all(groups):
+        raise UsageError.of("a reader group has a name", got="''")
     if not gated and not groups:
         what = "without the gate producers wait for readers to drain, and no reader group is named"
         raise UsageError.of(what, hint="--group NAME for each of them, or leave --no-gate out")
@@ -100,7 +101,7 @@ def plan_migrate(
         named_keys_moved=planned.drain.named_moved,
         drain_rule=planned.drain.rule,
         parents_at_most=planned.drain.fan_in,
-        drain=_listed(planned.drain),
+        drain=listed_parents(planned.drain),
         steps=[
             MigrationStep(step=n, who=one.who, action=one.action, why=one.why, command=one.command or None)
             for n, one in enumerate(planned.steps, 1)
@@ -207,6 +208,8 @@ def _observed(
             found = migrator.observe()
             if planned.mode == "in-place":
                 migrator.check(lanes, groups)
+            else:
+                migrator.check_missed(groups)
     except UnsupportedError:
         return None
     return MigrationStream(
@@ -306,11 +309,3 @@ def _side(router: Router, path: str, address: str | None) -> MigrationSide:
         partitioner=contract.spec.partitioner,
         address=address,
     )
-
-
-def _listed(drain: DrainGraph) -> dict[str, list[int | str]]:
-    """Lanes of the stream as numbers, those of tiers by name."""
-    return {
-        lane: [int(parent) if parent.isdecimal() else parent for parent in parents]
-        for lane, parents in (drain.listed or {}).items()
-    }

@@ -27,6 +27,7 @@ from keylane.documents.migrate import (
 from keylane.errors import DataError, TargetError, UnsupportedError, UsageError
 from keylane.groups.ownership import Claim, Terms
 from keylane.migration.cutover import OVER, CutoverPlan, hold_of, opened, phase_of
+from keylane.migration.drain import drain_graph
 from keylane.pipelines.migrate_mirror import RouteMirror
 from keylane.pipelines.migrate_shards import begin_shards, roll_back_shards, run_shards, status_shards
 from keylane.pipelines.shards_files import text_in
@@ -35,7 +36,7 @@ from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.journal import OWN
 from keylane.systems.leases import open_leases
 from keylane.systems.leases.keeper import LeaseKeeper
-from keylane.systems.migration_journal import FolderJournal
+from keylane.systems.migration_journal import FolderJournal, check_same_plan
 from keylane.systems.migrations import Driver, late_writers, pause_of
 from keylane.systems.resharding import Waiting
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.migration.cutover import Entry, Wait
+    from keylane.migration.drain import DrainGraph
     from keylane.systems.migration_journal import MigrationJournal
     from keylane.systems.migrations import LateWriter, Migrator, Mirror
 
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 TTL: Final = 5.0
 #: How long a step may wait, by default.
 PATIENCE: Final = 600.0
+#: Seconds for which a stream that was compared with the plan is taken for the same, while a step waits.
+CHECK_AGAIN: Final = 1.0
 JOURNAL_ENDING, LEASE_ENDING, COPY_ENDING = ".journal", ".lease", ".copy"
 
 
@@ -185,6 +189,33 @@ def _router(file: str, fingerprint: str, lanes: int, *, in_place: bool) -> Route
     return Router(contract, lanes=lanes if contract.spec.lanes == "live" else None)
 
 
+def listed_parents(drain: DrainGraph) -> dict[str, list[int | str]]:
+    """Who waits for whom, as a plan has it: lanes of the stream as numbers, those of tiers by name."""
+    return {
+        lane: [int(parent) if parent.isdecimal() else parent for parent in parents]
+        for lane, parents in (drain.listed or {}).items()
+    }
+
+
+def _check_parents(saved: SavedMigration) -> None:
+    """Refuse a plan that says something else than its contracts: readers go by it."""
+    plan, (old, new) = saved.plan, saved.routers
+    drain = drain_graph(old, new)
+    planned = {
+        "old.lanes": (plan.old.lanes, old.lane_count),
+        "new.lanes": (plan.new.lanes, new.lane_count),
+        "old.epoch": (plan.old.epoch, old.contract.metadata.epoch),
+        "new.epoch": (plan.new.epoch, new.contract.metadata.epoch),
+        "drain_rule": (plan.drain_rule, drain.rule),
+        "drain": (plan.drain, listed_parents(drain)),
+    }
+    for name, (got, allowed) in planned.items():
+        if got != allowed:
+            hint = "keylane migrate plan again: a plan that was edited is not carried out"
+            what = f"{name} of the plan is not what its contracts give"
+            raise UsageError.of(what, got=str(saved.path), hint=hint)
+
+
 def by_key_alone(contract: Contract) -> bool:
     """Whether a record's lane follows from the bytes of its key."""
     spec = contract.spec
@@ -209,19 +240,24 @@ def run_migrate(
         begin_shards(saved)
         with _keeper(saved, lease) as keeper:
             return run_shards(saved, keeper, patience, say)
+    _check_parents(saved)
     mirror = saved.mirror(say)
     with saved.migrator() as migrator:
-        if mirror is not None and phase_of(_entries(saved)) in (None, "begun", "copying"):
+        phase = phase_of(entries_of(saved))
+        if phase is None:
+            migrator.check_missed(saved.plan.groups)
+        if mirror is not None and phase in (None, "begun", "copying"):
             saved.check_stream(migrator)
             mirror.prepare()
     saved.journal.begin(saved.plan.as_json())
     with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say, mirror) as driver:
-        checked: list[int] = []
+        checked: dict[int, float] = {}
 
         def check(entries: tuple[Entry, ...]) -> None:
-            if len(entries) not in checked and phase_of(entries) not in OVER:
+            known = checked.get(len(entries))
+            if phase_of(entries) not in OVER and (known is None or time.monotonic() - known > CHECK_AGAIN):
                 saved.check_stream(migrator, entries)
-                checked.append(len(entries))
+                checked[len(entries)] = time.monotonic()
 
         outcome = driver.run(check, all_stopped=all_stopped, most=most)
         return _status(saved, migrator, outcome.waits, outcome.appended)
@@ -238,7 +274,7 @@ def rollback_migrate(
 ) -> MigrateStatusDocument:
     """Let producers go on under the old contract; refused once the stream has been given its lanes."""
     saved = read_plan(path, journal, options)
-    if saved.journal.plan() is None:
+    if check_same_plan(saved.journal.plan(), saved.plan.as_json(), saved.journal_at):
         hint = "nothing was changed, so there is nothing to roll back; keylane migrate run begins it"
         raise UsageError.of("the migration has not been begun", got=saved.journal_at, hint=hint)
     if saved.plan.shards is not None:
@@ -257,6 +293,10 @@ def status_migrate(
     if saved.plan.shards is not None:
         return status_shards(saved)
     with saved.migrator() as migrator:
+        entries = entries_of(saved)
+        if entries and phase_of(entries) not in OVER:
+            # Offsets of another stream would be compared with the fences. What is over may be gone.
+            saved.check_stream(migrator, entries)
         found = _status(saved, migrator, None, 0)
     waits = _waits(saved, found)
     return found.model_copy(update={"waits_for": waits}) if waits is not None else found
@@ -264,7 +304,7 @@ def status_migrate(
 
 def _waits(saved: SavedMigration, found: MigrateStatusDocument) -> MigrationWait | None:
     """Whom the phase waits for: producers without an acknowledgement, or old lanes that are not drained."""
-    entries = _entries(saved)
+    entries = entries_of(saved)
     hold = hold_of(entries)
     if hold is not None and found.phase in {"holding", "doubling"}:
         missing = sorted(set(saved.plan.producers) - saved.journal.stopped(hold))
@@ -316,12 +356,14 @@ def _lease_beside(saved: SavedMigration) -> str:
     return f"{saved.path}{LEASE_ENDING}"
 
 
-def _entries(saved: SavedMigration) -> tuple[Entry, ...]:
-    return saved.journal.entries() if saved.journal.plan() is not None else ()
+def entries_of(saved: SavedMigration) -> tuple[Entry, ...]:
+    """The entries of its journal; none before it was begun. The journal of another plan is refused."""
+    new = check_same_plan(saved.journal.plan(), saved.plan.as_json(), saved.journal_at)
+    return () if new else saved.journal.entries()
 
 
 def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appended: int) -> MigrateStatusDocument:
-    entries = _entries(saved)
+    entries = entries_of(saved)
     fences = next((one.fences for one in reversed(entries) if one.fences), ())
     groups = saved.plan.groups
     applied = migrator.applied(groups, fences) if groups and fences else None

@@ -1,12 +1,13 @@
 """`migrate verify`: the certificate of a migration, from the journal and the records of the stream alone.
 
-    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; a generation is the old
-                                 epoch below the start of a lane, the new one behind it, each by its own contract
+    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; what lies below the start
+                                 of a lane is of the old epoch, and what lies behind it of the new one, each by its own
+                                 contract; records of epochs before and after these two are judged by order alone
     here                         a record whose epoch is not that of its side of the fence, and lanes not drained
     `verify`                     by a mirror: every record of the old stream below its fence is in the new one, once,
                                  unchanged, in its lane and in its order, below where the new contract begins
 
-By a mirror, the old epoch's generation is the old stream up to its fences, and the new one's the new stream from its
+By a mirror, the old epoch is that of the old stream up to its fences, and the new one that of the new stream from its
 starts on.
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
@@ -35,13 +36,13 @@ from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
 from keylane.pipelines.migrate_lineage import inside_of_a_rewind, verify_shards
-from keylane.pipelines.migrate_run import begins_of, by_key_alone, read_plan, writers_of
+from keylane.pipelines.migrate_run import begins_of, by_key_alone, entries_of, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
 from keylane.systems.migrations import LateWriters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from keylane.history.verdict import Mode, Verdict
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 
 #: Examples of a rule, where the checker of histories does not choose them.
 EXAMPLES: Final = 5
+#: Of a history's generations, which here are the epochs.
+LARGEST: Final = 2**31 - 1
+#: The epoch of a contract that replaces no other.
+FIRST_EPOCH: Final = 1
 MEANINGS: Final = {
     "reordered": "records of one writer and key stand in the order in which they were sent, across the fence too",
     "split_keys": "on each side of the fence a key is in one lane",
@@ -78,7 +83,7 @@ def verify_migrate(
 ) -> MigrateCertificateDocument:
     """Judge a migration that is open or over. `around` reads so many offsets on each side of every start, at most."""
     saved = read_plan(path, journal, options)
-    entries = saved.journal.entries() if saved.journal.plan() is not None else ()
+    entries = entries_of(saved)
     entry = opened(entries)
     if entry is None:
         hint = "keylane migrate run carries it out; a stream without a migration: keylane verify, keylane check"
@@ -94,8 +99,10 @@ def verify_migrate(
         ranges = _ranges(entry.starts, now.starts, now.ends, around)
         seen = _SeenRecords(saved, entry)
         verdict = check(seen.judged(watch(migrator.records(ranges))), Settings(keep=keep))
-        applied = migrator.applied(saved.plan.groups, entry.fences) if saved.plan.groups else None
-    return _certificate(saved, entry, seen, verdict, ranges, applied, around)
+        groups = saved.plan.groups
+        applied = migrator.applied(groups, entry.fences) if groups else None
+        missed = migrator.missed(groups, entry.fences)
+    return _certificate(saved, entry, seen, verdict, ranges, applied, missed, around)
 
 
 def of_mirror(
@@ -127,6 +134,7 @@ def of_mirror(
         sides = (seen.of_side(side, watch(part)) for side, part in enumerate(parts))
         verdict = check(chain.from_iterable(sides), settings)
         applied = old.applied(plan.groups, entry.fences) if plan.groups else None
+        missed = old.missed(plan.groups, entry.fences)
         missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
         if not plan.dual:
             seen.note_strays(_named(saved.address, old, list(zip_longest(entry.fences, then.ends, fillvalue=0)), []))
@@ -140,7 +148,9 @@ def of_mirror(
         topics=saved.copy_options,
         ends=(entry.fences, entry.starts),
     )
-    return _certificate(saved, entry, seen, verdict, behind, applied, around, _Copy(copy, missing, tuple(unproven)))
+    return _certificate(
+        saved, entry, seen, verdict, behind, applied, missed, around, _Copy(copy, missing, tuple(unproven))
+    )
 
 
 def _ends_now(target: Endpoint, entry: Entry) -> Sequence[int]:
@@ -238,13 +248,18 @@ class _SeenRecords:
         self._epochs = saved.plan.old.epoch, saved.plan.new.epoch
         self._starts = entry.starts
         self.is_mirror = saved.is_mirror
+        #: What a copy is called whose source is a lane of the old stream.
+        name = open_endpoint(saved.address).address.name
+        self._copied_from = pa.array([f"{name}/{lane}" for lane in range(len(entry.fences))], pa.string())
+        #: By a mirror: copies behind where the new contract begins.
+        self.late_copies = 0
         #: By column: in which batches records come is not part of what they are.
         self._digests: dict[str, Any] = {}
-        self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = 0
+        self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = self.outside = 0
         #: By a mirror with a pause: records of the old stream behind its fences.
         self.strays = 0
-        #: Records below the fences that are of an epoch before the old contract's.
-        self.earlier = 0
+        #: Records below the fences without an epoch that are not in a lane of the old contract, which is not the first.
+        self.strayed = 0
         self.sides: dict[int, list[int]] = {}
         #: Records of the old stream of a mirror.
         self.below = 0
@@ -276,9 +291,21 @@ class _SeenRecords:
             lane = batch.column("lane")[0].as_py()
             if side:
                 self.sides.setdefault(lane, [0, 0])[1] += len(batch)
+                self._note_copies(batch)
             else:
                 self.below += len(batch)
             yield self._rows(batch, side, lane)
+
+    def _note_copies(self, batch: pa.RecordBatch) -> None:
+        """A copier that was late, or somebody who copied by hand: readers apply these records again."""
+        late = batch.filter(pc.is_in(batch.column("writer"), value_set=self._copied_from))
+        self.late_copies += len(late)
+        for row in late.select(["lane", "offset", "writer", "seq"]).slice(0, 1).to_pylist():
+            if len(self.examples) < EXAMPLES:
+                where = f"lane {row['lane']}, offset {row['offset']}"
+                self.examples.append(
+                    f"copied: {where}: a copy of {row['writer']}/{row['seq']} behind where the new contract begins"
+                )
 
     def note_strays(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Records of the old stream of a mirror behind its fences, where nobody was to write: they are nowhere else."""
@@ -298,11 +325,9 @@ class _SeenRecords:
             self._digests.setdefault(name, hashlib.sha256()).update(_bytes_of(column))
 
     def _rows(self, part: pa.RecordBatch, side: int, lane: int) -> pa.RecordBatch:
-        epochs, own = part.column("epoch").cast(pa.int64()), pa.scalar(self._epochs[side], pa.int64())
-        # Below the fence of a stream that was migrated before: neither its contracts nor its fences are in the plan.
-        earlier = pc.and_(pc.less(epochs, self._epochs[0]).fill_null(False), not side)
-        other = pc.and_not(pc.not_equal(epochs, own).fill_null(False), earlier)
-        self.earlier += earlier.true_count
+        outside = self._of_another_migration(part.column("epoch"), side)
+        self.outside += pc.sum(outside).as_py()
+        other = pc.and_not(pc.not_equal(part.column("epoch"), self._epochs[side]).fill_null(False), outside)
         if pc.any(other).as_py():
             wrong = part.filter(other)
             self.wrong_epoch += len(wrong)
@@ -320,22 +345,33 @@ class _SeenRecords:
             self.unplaced += len(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
         lanes = _lanes(self._routers[side], part.column("key")) if self._by_key[side] else None
-        if lanes is not None:
-            lanes = pc.if_else(earlier, pa.scalar(None, lanes.type), lanes)
+        epochs = pc.if_else(outside, part.column("epoch"), self._epochs[side])
+        if lanes is not None and not side and self._epochs[side] > FIRST_EPOCH:
+            known = pc.or_(part.column("epoch").is_valid(), named)
+            strayed = pc.and_not(pc.not_equal(lanes, part.column("lane")).fill_null(False), known)
+            self.strayed += strayed.true_count
+            outside = pc.or_(outside, strayed)
+            # A generation for each lane: that a key is in several of them is not known to be wrong.
+            epochs = pc.if_else(strayed, -1 - lane, epochs)
         return rows(
             "read",
             # A record without a source is known by its place: it is there once, and in the order of its lane.
             writer=pc.if_else(named, part.column("writer"), f"//{side}/{lane}"),
             seq=pc.if_else(named, part.column("seq"), part.column("offset")),
             key=part.column("key"),
-            generation=pc.if_else(earlier, epochs, own).cast(pa.int32()),
+            generation=pc.min_element_wise(epochs, LARGEST).cast(pa.int32()),
             stream=self._stream,
             lane=part.column("lane"),
             offset=part.column("offset"),
             epoch=part.column("epoch"),
             expected_stream=self._stream,
-            expected_lane=lanes,
+            expected_lane=None if lanes is None else pc.if_else(outside, None, lanes),
         )
+
+    def _of_another_migration(self, epochs: pa.Array, side: int) -> pa.Array:
+        """Which records an earlier or a later migration of the stream has to answer for: its contract is not here."""
+        old, new = self._epochs
+        return (pc.greater(epochs, new) if side else pc.less(epochs, old)).fill_null(False)
 
 
 def _bytes_of(column: pa.Array) -> bytes:
@@ -360,6 +396,7 @@ def _certificate(
     verdict: Verdict,
     ranges: Sequence[tuple[int, int]],
     applied: Sequence[int] | None,
+    missed: Mapping[str, Sequence[int]],
     around: int | None,
     copy: _Copy | None = None,
 ) -> MigrateCertificateDocument:
@@ -372,13 +409,13 @@ def _certificate(
     }
     broken["wrong_epoch"] = seen.records - seen.unmarked + seen.strays, seen.wrong_epoch + seen.strays
     broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
-    unproven = _unproven(seen, applied, around)
+    unproven = _unproven(seen, applied, missed, around)
     beside = dict[str, int]()
     if copy is not None:
         found = copy.verified
         beside = copy.beside(seen) if plan.copies else beside
-        wrong = sum(found.verdict.counts.values()) + len(found.miscounted) + sum(beside.values())
-        broken["copied"] = found.verdict.records, wrong
+        late = sum(beside.values()) if plan.copies else seen.late_copies
+        broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted) + late
         unproven += [] if plan.copies is None else inside_of_a_rewind(verdict)
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
         if dead := found.verdict.facts.get("dead"):
@@ -434,7 +471,9 @@ def _lane(lane: int, entry: Entry, span: tuple[int, int], seen: _SeenRecords) ->
     return CertificateLane(lane=lane, fence=fence, start=start, first=first, end=end, old_records=old, new_records=new)
 
 
-def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | None) -> list[str]:
+def _unproven(
+    seen: _SeenRecords, applied: Sequence[int] | None, missed: Mapping[str, Sequence[int]], around: int | None
+) -> list[str]:
     """What was not checked on every record, and why."""
     found = []
     if around is not None:
@@ -443,13 +482,22 @@ def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | N
         found.append(f"{count(seen.unsourced)} records carry no keylane.source: their order is that of their lanes")
     if seen.unmarked:
         found.append(f"{count(seen.unmarked)} records carry no keylane.epoch: their side of the fence is by offset")
-    if seen.earlier:
+    if seen.strayed:
         found.append(
-            f"{count(seen.earlier)} records are of an earlier epoch: their lanes are of contracts before this one"
+            f"{count(seen.strayed)} records below the fences carry no epoch and are not in the lanes of the old contract: "
+            "they are of a contract before it, or misplaced"
         )
     if seen.unplaced:
         found.append(
             f"the lanes of {count(seen.unplaced)} records follow from more than their key: keylane check has them"
+        )
+    if seen.outside:
+        found.append(
+            f"{count(seen.outside)} records are of the epoch of another migration: the lanes of those are in its plan"
+        )
+    for group, lanes in missed.items():
+        found.append(
+            f"records below the fences of {plural(len(lanes), 'lane')} were deleted before group {group} committed them"
         )
     if applied is None:
         found.append("no reader group is named in the plan: whether the old lanes were drained is not known")

@@ -23,7 +23,7 @@ from keylane.errors import FencedError, TargetError, UsageError
 from keylane.migration.cutover import PHASES, Entry, accepts, opened, phase_of
 from keylane.migration.gate import LaneGate, MirrorGate
 from keylane.systems.atomic import make_folder, replace_text, write_json
-from keylane.systems.journal import OWN, decoded, document_file, numbers, read_document, with_checksum
+from keylane.systems.journal import OWN, decoded, document_file, missing, numbers, read_document, with_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,9 +116,14 @@ class FolderJournal:
         try:
             found = json.loads((self.path / "plan.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
+            if numbers(self.path, KIND):
+                # Taken for a journal that was not begun, it would let producers go on under the old contract.
+                raise missing(self.path / "plan.json") from None
             return None
         except (OSError, ValueError) as error:
             raise TargetError.of("the journal of a migration is damaged", got=f"{self.path}: {error}") from None
+        if not (self.path / OWN / KIND).is_dir():
+            raise missing(self.path / OWN / KIND)
         return found if isinstance(found, dict) else {}
 
     def begin(self, plan: dict[str, Any]) -> None:
@@ -130,7 +135,10 @@ class FolderJournal:
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries. An entry never changes, so that one that was read is not read again."""
-        for number in numbers(self.path, KIND)[len(self._known) :]:
+        there = numbers(self.path, KIND)
+        if there and there[0]:
+            raise missing(document_file(self.path, KIND, 0))
+        for number in there[len(self._known) :]:
             file = document_file(self.path, KIND, number)
             entry = decoded(file, read_document(file), entry_from_json)
             if entry.number != number:

@@ -80,7 +80,7 @@ class ObservedStream:
 
 @dataclass(frozen=True, slots=True)
 class LateWriter:
-    """Who wrote records behind a fence that are not of the new epoch. No name, no epoch: its records have none."""
+    """Who wrote records behind a fence that are of an earlier epoch. No name, no epoch: its records have none."""
 
     writer: str
     epoch: int | None
@@ -98,6 +98,12 @@ class Migrator(Protocol):
 
     def check(self, lanes: int, groups: Sequence[str]) -> None:
         """Refuse a stream that cannot be changed in place to so many lanes, or whose groups have missed records."""
+
+    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:
+        """By group the lanes whose records below these ends were deleted before the group has committed them."""
+
+    def check_missed(self, groups: Sequence[str]) -> None:
+        """Refuse groups that have missed records."""
 
     def ends(self) -> tuple[int, ...]:
         """The end offset of each lane now; as many as there are lanes."""
@@ -141,7 +147,7 @@ class Mirror(Protocol):
 
 
 class LateWriters:
-    """Counts, batch by batch, who wrote records that are not of this epoch; no record is kept."""
+    """Counts, batch by batch, who wrote records of an earlier epoch, or of none; no record is kept."""
 
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch
@@ -151,7 +157,7 @@ class LateWriters:
         """Records of one lane, behind its fence."""
         import pyarrow.compute as pc
 
-        late = batch.filter(pc.not_equal(batch.column("epoch"), self._epoch).fill_null(True))
+        late = batch.filter(pc.less(batch.column("epoch"), self._epoch).fill_null(True))
         for row in late.select(["lane", "offset", "writer", "epoch"]).to_pylist():
             key = (row["writer"] or UNNAMED, row["epoch"])
             first = self._found.get(key) or LateWriter(*key, 0, row["lane"], row["offset"])
@@ -164,7 +170,7 @@ class LateWriters:
 
 
 def late_writers(batches: Iterable[pa.RecordBatch], epoch: int) -> list[LateWriter]:
-    """Who wrote those of the records that are not of this epoch; who wrote most of them comes first."""
+    """Who wrote those of the records that are of an earlier epoch, or of none; who wrote most of them comes first."""
     late = LateWriters(epoch)
     for batch in batches:
         late.add(batch)

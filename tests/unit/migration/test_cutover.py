@@ -52,6 +52,8 @@ def test_a_stream_grows_in_these_steps() -> None:
     entries: list[Entry] = []
     world = World(2, (5, 7), applied=(0, 0))
     assert driven(GROWN, world, entries) == ["begun", "holding", "wait for producers"]
+    # Whoever is named acknowledges; that all others have stopped is no word for it.
+    assert driven(GROWN, world._replace(all_stopped=True), entries) == ["wait for producers"]
     world = world._replace(stopped=frozenset("p"))
     assert driven(GROWN, world._replace(still=False), entries) == ["wait for writes"]
     assert driven(GROWN, world, entries) == ["fenced", "growing", "CutoverCall"]

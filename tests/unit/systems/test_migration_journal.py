@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,6 +64,20 @@ def test_damage_is_an_error(journal: FolderJournal) -> None:
     file.write_text(file.read_text().replace("begun", "done"))
     with pytest.raises(TargetError, match="damaged"):
         FolderJournal(journal.path).entries()
+
+
+@pytest.mark.parametrize("lost", ["plan.json", "_keylane/entries/0000000000.json", "_keylane/entries"])
+def test_a_journal_that_lost_its_beginning_is_not_taken_for_a_new_one(journal: FolderJournal, lost: str) -> None:
+    """Producers would go on under the old contract."""
+    for entry in (Entry(0, 1, "begun"), Entry(1, 2, "holding")):
+        journal.append(entry)
+    file = journal.path / lost
+    if file.is_dir():
+        shutil.rmtree(file)
+    else:
+        file.unlink()
+    with pytest.raises(TargetError, match="is missing"):
+        MigrationView(journal.path).look()
 
 
 def test_an_acknowledgement_is_of_one_hold(journal: FolderJournal) -> None:

@@ -19,12 +19,13 @@ def batch(lane: int, *records: tuple[int, str | None, int | None]) -> pa.RecordB
 
 
 def test_late_writers_are_counted_over_batches_with_their_first_record() -> None:
-    late = LateWriters(2)
-    late.add(batch(0, (40, "api.1", 2), (41, "cart.1", 1)))
-    late.add(batch(1, (7, "cart.1", 1), (8, None, None), (9, "api.1", 2)))
-    late.add(batch(1, (10, "cart.1", 3)))
+    """Epoch 4 is of a later migration of the stream: its producers are not late."""
+    late = LateWriters(3)
+    late.add(batch(0, (40, "api.1", 3), (41, "cart.1", 1)))
+    late.add(batch(1, (7, "cart.1", 1), (8, None, None), (9, "api.1", 4)))
+    late.add(batch(1, (10, "cart.1", 2)))
     assert late.found == [
         LateWriter("cart.1", 1, 2, 0, 41),
-        LateWriter("cart.1", 3, 1, 1, 10),
+        LateWriter("cart.1", 2, 1, 1, 10),
         LateWriter(UNNAMED, None, 1, 1, 8),
     ]

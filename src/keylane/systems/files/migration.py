@@ -47,6 +47,13 @@ class FilesMigrator:
         """Files are copied into lanes, never changed."""
         self._lacks("have their lanes changed in place")
 
+    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:  # noqa: ARG002  no groups
+        """Nobody commits how far it has read a folder."""
+        return {}
+
+    def check_missed(self, groups: Sequence[str]) -> None:
+        """As `missed`."""
+
     def grow(self, lanes: int) -> None:  # noqa: ARG002  as the protocol has it
         """As `check`."""
         self._lacks("have their lanes changed in place")

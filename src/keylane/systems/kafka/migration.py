@@ -100,13 +100,27 @@ class TopicMigrator:
             raise UsageError.of(what, got=f"cleanup.policy={found.cleanup}", allowed="delete", hint=hint)
         if lanes > found.lanes:
             self._check_growth(lanes)
+        self.check_missed(groups)
+
+    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:
+        """By what each group has committed, and where the lanes begin by now."""
+        if not groups:
+            return {}
+        first = [one.start for one in self.cluster.offset_ranges(self.topic, len(ends), committed=False)]
+        found = {}
         for group in groups:
-            committed = self.cluster.committed(group, self.topic, found.lanes)
-            gone = [lane for lane, at in enumerate(committed) if 0 <= at < found.starts[lane]]
+            each = enumerate(zip(self.cluster.committed(group, self.topic, len(ends)), first, ends, strict=True))
+            gone = [lane for lane, (at, start, end) in each if 0 <= at < min(start, end)]
             if gone:
-                hint = "let it catch up, or raise retention.ms"
-                got = f"{plural(len(gone), 'lane')}: {', '.join(map(str, gone[:12]))}"
-                raise UsageError.of(f"records were deleted before group {group} has applied them", got=got, hint=hint)
+                found[group] = gone
+        return found
+
+    def check_missed(self, groups: Sequence[str]) -> None:
+        """Refuse groups that have missed records: retention was shorter than they were behind."""
+        for group, gone in self.missed(groups, self.ends() if groups else ()).items():
+            hint = "let it catch up, or raise retention.ms; then commit where it is to go on"
+            got = f"{plural(len(gone), 'lane')}: {', '.join(map(str, gone[:12]))}"
+            raise UsageError.of(f"records were deleted before group {group} has applied them", got=got, hint=hint)
 
     def _check_growth(self, lanes: int) -> None:
         """Ask the cluster whether it would take so many partitions, without making them."""
@@ -265,11 +279,26 @@ class TopicJournal:
         if not check_same_plan(self.plan(), plan, self.place):
             return
         with open_cluster(self.access) as cluster:
-            if not cluster.lanes([self.topic])[self.topic]:
+            if cluster.lanes([self.topic])[self.topic]:
+                self._check_keeps(cluster)
+            else:
                 cluster.create(self.topic, 1, {"retention.ms": "-1", "cleanup.policy": "delete"})
         self._open_writer()
         if check_same_plan(self.plan(), plan, self.place):
             self._write(PLAN, plan)
+
+    def _check_keeps(self, cluster: KafkaCluster) -> None:
+        """Refuse a topic that somebody made, and that would lose entries: without them the old contract holds."""
+        settings = cluster.topic_settings(self.topic)
+        needed = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+        other = {name: settings[name] for name, text in needed.items() if settings.get(name, text) != text}
+        lanes = cluster.lanes_now(self.topic)
+        if other or lanes != 1:
+            got = ", ".join(f"{name}={text}" for name, text in (other or {"partitions": str(lanes)}).items())
+            allowed = ", ".join(f"{name}={text}" for name, text in needed.items())
+            hint = "a topic that is not there: it is made as it has to be"
+            what = f"{self.place} cannot be the journal of a migration"
+            raise TargetError.of(what, got=got, allowed=f"one partition, {allowed}", hint=hint)
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries that are committed."""
@@ -354,6 +383,9 @@ class TopicJournal:
         self._at = max(self._at, there.end)
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
+        if key not in (PLAN, ENTRY, STOPPED):
+            hint = "a topic that is not there: it is made as it has to be"
+            raise TargetError.of("the topic has records that are not of a migration", got=self.place, hint=hint)
         try:
             found = json.loads(value or b"")
             if key == PLAN and self._plan is None:

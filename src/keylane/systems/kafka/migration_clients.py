@@ -316,6 +316,9 @@ class GatedConsumer:
     By a mirror the consumer subscribes to both topics, of one cluster: it is given the old one up to the fences, and
     the new one from behind the copies on, each lane of it after its parents; copies are passed over.
 
+    For a topic that was migrated more than once wrap it once more, the first migration innermost:
+    `GatedConsumer(GatedConsumer(consumer, first), second)`. A reader of old records has to go by the gates of all.
+
     Until the lanes change, the journal is looked at with every call that reads a record, unless it has the plan already
     and all records carry the epoch of the old contract. `properties` are client properties for looking through a lane's
     last offsets.
@@ -362,6 +365,15 @@ class GatedConsumer:
         """Some records that may be applied. They may be applied in any order among the lanes."""
         self._release()
         messages = self.consumer.consume(most, timeout)
+        try:
+            return self._allowed(messages)
+        except BaseException:
+            # Whoever catches this and goes on reads the same records again: none of them was handed out.
+            self._rewind(messages)
+            raise
+
+    def _allowed(self, messages: list[Any]) -> list[Any]:
+        """Those that may be applied; lanes are held at the first one that may not."""
         if self._needs_a_look(messages):
             self._view.look()
         given, passed = [], set[tuple[str, int]]()
@@ -412,9 +424,28 @@ class GatedConsumer:
         self._stored = True
         return found
 
-    def close(self) -> None:
-        """As the consumer does."""
-        self.consumer.close()
+    def _rewind(self, messages: list[Any]) -> None:
+        """Go back to where a call began that handed nothing out."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        first: dict[tuple[str, int], int] = {}
+        for message in messages:
+            if message.error() is None:
+                first.setdefault((message.topic(), message.partition()), message.offset())
+        for place, offset in first.items():
+            self._held.pop(place, None)
+            try:
+                self.consumer.seek(TopicPartition(*place, offset))
+                self.consumer.resume([TopicPartition(*place)])
+            except KafkaException:
+                # Not this member's any more.
+                continue
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the consumer's: `close`, `subscribe`."""
+        if name == "consumer":
+            raise AttributeError(name)
+        return getattr(self.consumer, name)
 
     @property
     def _new_topic(self) -> str:

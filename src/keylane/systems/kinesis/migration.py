@@ -106,6 +106,13 @@ class KinesisMigrator:
         """Lanes are changed by splits and merges."""
         self._lacks("have lanes added to it")
 
+    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:  # noqa: ARG002  no groups
+        """The service keeps no offsets of readers."""
+        return {}
+
+    def check_missed(self, groups: Sequence[str]) -> None:
+        """As `missed`."""
+
     def ends(self) -> tuple[int, ...]:
         """By the numbers of the last records."""
         return ShardTips(self.access, self.stream).look()

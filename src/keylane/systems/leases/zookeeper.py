@@ -18,6 +18,7 @@ The rules: `keylane.groups.ownership.LeaseTable`. For one machine: `sqlite`.
 from __future__ import annotations
 
 import json
+import logging
 from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
@@ -215,7 +216,12 @@ def zookeeper_leases(address: str, group: str, instances: int, ttl: float) -> It
     hosts, slash, path = address.partition("/")
     if not hosts or not slash or not path.strip("/"):
         raise _not_an_address(address)
-    again = KazooRetry(max_tries=-1, delay=0.05, backoff=1, max_delay=max(0.1, ttl / 10))
+    # Without jitter: kazoo multiplies each delay by that of the one before, which comes to nothing after a while.
+    again = KazooRetry(max_tries=-1, delay=0.05, backoff=1, max_jitter=0, max_delay=max(0.1, ttl / 10))
+    # What becomes of the session is in the errors; kazoo would print a line for each attempt.
+    log = logging.getLogger("kazoo")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
     try:
         client = KazooClient(hosts=hosts, timeout=ttl, connection_retry=again)
     except ValueError as error:

@@ -258,7 +258,8 @@ def _while_doubling(plan: CutoverPlan, last: Entry, following: Entry, world: Wor
         # an entry of one's own before the copy, that driver's `open` is refused.
         return Append(following._replace(phase="doubling"))
     if not world.copied:
-        return CutoverCall("copy")
+        # A copy ends at an open transaction, and what is not kept may be behind that: it would be behind the fence.
+        return CutoverCall("copy") if world.settled else Wait("writes")
     return Append(following._replace(phase="open", fences=world.copied_to, starts=world.new_ends))
 
 
@@ -310,10 +311,8 @@ def _not_as_planned(plan: CutoverPlan, world: World, *, grown: bool) -> Refuse |
     return Refuse("the stream has another lane count than planned", str(world.lanes), allowed)
 
 
-def _undrained(fences: Sequence[int], applied: Sequence[int] | None) -> tuple[str, ...]:
+def _undrained(fences: Sequence[int], applied: Sequence[int]) -> tuple[str, ...]:
     """The old lanes that are not applied up to their fences."""
-    if applied is None:
-        return ()
     return tuple(str(lane) for lane, fence in enumerate(fences) if applied[lane] < fence)
 
 

@@ -124,7 +124,11 @@ class FolderJournal:
         if check_same_plan(self.plan(), plan, str(self.path)):
             for kind in (KIND, "stopped"):
                 make_folder(self.path / OWN / kind)
-            write_json(self.path / "plan.json", plan)
+            try:
+                _make(self.path / "plan.json", plan)
+            except FileExistsError:
+                # Begun by another driver meanwhile, and perhaps by another plan.
+                check_same_plan(self.plan(), plan, str(self.path))
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries. An entry never changes, so that one that was read is not read again."""
@@ -140,13 +144,8 @@ class FolderJournal:
         """Append an entry: its file is new, or another driver has made it."""
         check_appended(self.entries(), entry)
         file = document_file(self.path, KIND, entry.number)
-
-        def check_absent() -> None:
-            if file.exists():
-                raise FileExistsError(str(file))
-
         try:
-            replace_text(file, json.dumps(with_checksum(entry_to_json(entry))), check_absent)
+            _make(file, with_checksum(entry_to_json(entry)))
         except FileExistsError:
             check_appended(self.entries(), entry)
             raise FencedError.of("another process drives this migration; nothing was done", got=str(file)) from None
@@ -160,6 +159,16 @@ class FolderJournal:
         """Replace the file of the producer."""
         file = self.path / OWN / "stopped" / f"{check_producer(producer)}.json"
         write_json(file, with_checksum({"producer": producer, "hold": hold}))
+
+
+def _make(file: Path, document: dict[str, Any]) -> None:
+    """Write a file that is not there; FileExistsError where another process has made it."""
+
+    def check_absent() -> None:
+        if file.exists():
+            raise FileExistsError(str(file))
+
+    replace_text(file, json.dumps(document), check_absent)
 
 
 def open_journal(

@@ -57,6 +57,14 @@ def test_of_two_drivers_at_the_same_moment_one_appends(journal: FolderJournal, m
         late.append(Entry(0, 2, "begun"))
 
 
+def test_of_two_plans_at_the_same_moment_one_is_begun(journal: FolderJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+    late, looks = FolderJournal(journal.path), [None, PLAN]
+    monkeypatch.setattr(late, "plan", lambda: looks.pop(0))
+    with pytest.raises(TargetError, match="the journal is of another plan"):
+        late.begin({**PLAN, "drain_rule": "same"})
+    assert journal.plan() == PLAN
+
+
 def test_damage_is_an_error(journal: FolderJournal) -> None:
     journal.append(Entry(0, 1, "begun"))
     file = document_file(journal.path, KIND, 0)

@@ -138,7 +138,10 @@ def phases_drawing(document: MigrateStatusDocument, width: int = WHOLE) -> Marku
         f"{plural(len(found), 'entry')} of the journal over {duration(last - first)}",
         width,
         box.bottom + 40,
-        *(upright(box, x.at(one), _lasted(one) if said else "") for one, said in zip(ticks, labels, strict=True)),
+        *(
+            upright(box, x.at(one), _lasted(one) if labelled else "")
+            for one, labelled in zip(ticks, labels, strict=True)
+        ),
         *rows,
         text("since the first entry; red: producers stand", box.left, box.bottom + 36),
         kind="loads",

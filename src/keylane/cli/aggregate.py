@@ -136,7 +136,7 @@ def aggregate(
             follow=follow,
             stop_asked=stopping.asked,
             ready=partial(listen, stopping, progress),
-            tell=partial(_told, progress),
+            tell=partial(_show, progress),
             say=lambda text: note(f"aggregate: {text}"),
         )
     finally:
@@ -145,7 +145,7 @@ def aggregate(
     return as_result(document, follow=follow), output
 
 
-def _told(progress: RouteProgress, metrics: dict[str, Any]) -> None:
+def _show(progress: RouteProgress, metrics: dict[str, Any]) -> None:
     """After a batch: how far it is, and how long the state took where it was rebuilt."""
     progress.reached(metrics["total"]["records"])
     if metrics["restored"]:

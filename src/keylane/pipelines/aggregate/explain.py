@@ -45,7 +45,7 @@ _HOTTEST: Final = 10
 def explain_load(target: str, lanes: int) -> AggregateExplainDocument:
     """The load of lanes by the windows that a target's aggregation has delivered."""
     folder = path_of(parse_address(target), "the target")
-    windows = _delivered(folder)
+    windows = delivered_windows(folder)
     kept = folder / STATE if (folder / STATE).is_dir() else folder
     return explained(target, windows, lanes, newest_manifest(kept), _last_metrics(folder))
 
@@ -56,7 +56,7 @@ def plan_load(target: str, counts: Sequence[int] | None, limit: float | None = N
     `limit` is the fullest lane that is allowed, over the mean.
     """
     folder = path_of(parse_address(target), "the target")
-    windows = _delivered(folder)
+    windows = delivered_windows(folder)
     running = running_as(_last_metrics(folder))
     if counts is None and running is None:
         got = "no metrics that say how the aggregation runs"
@@ -85,7 +85,8 @@ def running_as(metrics: Mapping[str, Any]) -> Running | None:
     return Running(known["by"], known["partial"], known["lanes"]) if known else None
 
 
-def _delivered(folder: Path) -> list[WindowLoad]:
+def delivered_windows(folder: Path) -> list[WindowLoad]:
+    """What an aggregation wrote down of every window that it delivered."""
     windows = []
     for path in batches_in(folder / "_load"):
         rows = pq.read_table(path, partitioning=None).to_pylist()

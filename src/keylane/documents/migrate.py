@@ -127,7 +127,7 @@ class MigratePlanDocument(Document):
     parents_at_most: Count = Field(description="The most old lanes that a new lane waits for.")
     drain: dict[str, list[LaneId | str]] = Field(
         description="For every new lane the old lanes that it waits for; lanes of tiers are named stream/lane. Empty "
-        "where they are more than a million: drain_rule says which then."
+        "where they are more than a million: then a gate waits for every old lane."
     )
     steps: list[MigrationStep] = Field(description="Empty where there is nothing to do.")
     breaks: list[Text] = Field(description="What does not survive the change by itself.")

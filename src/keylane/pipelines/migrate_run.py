@@ -147,6 +147,9 @@ def read_plan(path: Path, journal: str | None, options: StreamOptions | None) ->
         hint = "keylane migrate plan OLD.yaml NEW.yaml --from ADDRESS --out FILE saves one"
         raise UsageError.of("not a saved plan of a migration", got=str(path), hint=hint) from None
     routers = _check_can_run(plan, path)
+    if plan.mode == "mirror" and (tiers := {name for one in routers for name in one.contract.tiers}):
+        what = "a mirror is of one stream into one other, and records of a tier are in a stream of their own"
+        raise UnsupportedError.of(what, got=", ".join(sorted(tiers)), hint="contracts without tiers")
     at = journal or f"{path}{JOURNAL_ENDING}"
     return SavedMigration(path, plan, open_endpoint(at, options).migration_journal(), at, options, routers)
 

@@ -183,9 +183,9 @@ def open_journal(
 
 
 def parents_of(plan: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
-    """The parents of each new lane, as a plan has them."""
+    """The parents of each new lane, as a plan has them; all old lanes where they were too many to list."""
     drain, lanes = plan["drain"], int(plan["new"]["lanes"])
-    if not drain and plan["drain_rule"] == "every-lane":
+    if not drain:
         return (tuple(range(int(plan["old"]["lanes"]))),) * lanes
     return tuple(tuple(int(old) for old in drain.get(str(lane), ())) for lane in range(lanes))
 

@@ -86,4 +86,6 @@ def test_another_plan_is_refused_and_none_is_no_migration(journal: FolderJournal
     with pytest.raises(TargetError, match="the journal is of another plan"):
         journal.begin({**PLAN, "drain_rule": "same"})
     assert MigrationView(tmp_path / "none").look() == ()
-    assert parents_of({**PLAN, "drain": {}, "drain_rule": "every-lane"}) == ((0, 1),) * 3
+    for rule in ("every-lane", "gcd"):
+        assert parents_of({**PLAN, "drain": {}, "drain_rule": rule}) == ((0, 1),) * 3, "too many to list, not none"
+    assert parents_of({**PLAN, "drain": {"0": [], "1": [], "2": []}, "drain_rule": "none"}) == ((),) * 3

@@ -256,7 +256,7 @@ def explain(target: str, lanes: int, report: str | None, force: bool, output: st
 
         write(report, aggregate_page(document))
     rows = [{**one.model_dump(), "fullest": max(one.loads)} for one in document.divisions]
-    divisions = Section(("division", "received", "fullest", "max_of_mean"), rows, forms={"max_of_mean": times})
+    divisions = Section(("division", "received", "fullest", "max_over_mean"), rows, forms={"max_over_mean": times})
     hottest = Section(
         ("query_id", "events", "share"), [one.model_dump() for one in document.hottest], forms={"share": share}
     )
@@ -270,7 +270,7 @@ aggregate.add_command(queries)
 
 CHANGES: Final = 3
 UNMET: Final = 4
-PLANNED: Final = ("lanes", "division", "received", "fullest", "max_of_mean", "chosen")
+PLANNED: Final = ("lanes", "division", "received", "fullest", "max_over_mean", "chosen")
 
 
 def has_delivered(source: str) -> bool:
@@ -290,7 +290,7 @@ def plan_of(source: str, lanes: tuple[int, int] | None, max_over_mean: float | N
     document = plan_load(source, counts, max_over_mean)
     rows = [{**one.model_dump(), "chosen": "yes" if one.chosen else ""} for one in document.candidates]
     code = UNMET if not document.met else CHANGES if document.changes else 0
-    table = Section(PLANNED, rows, "divisions of the work", forms={"max_of_mean": times})
+    table = Section(PLANNED, rows, "divisions of the work", forms={"max_over_mean": times})
     return Result(document, [table], list(_planned(document)), code, answer=[_verdict(document)])
 
 

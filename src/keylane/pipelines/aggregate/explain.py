@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 
 from keylane.aggregation.choose import UNEVEN, Running, best_lanes, divided
-from keylane.aggregation.lanes import WindowLoad, max_of_mean
+from keylane.aggregation.lanes import WindowLoad, max_over_mean
 from keylane.documents.aggregate import (
     AggregateExplainDocument,
     AggregatePlanDocument,
@@ -126,7 +126,7 @@ def explained(
         queries=len(ordered),
         queries_with_90_percent=_with_nine_tenths([events for _, events in ordered], total),
         divisions=[
-            DivisionLoad(division=name, received=sum(loads), max_of_mean=max_of_mean(loads), loads=loads)
+            DivisionLoad(division=name, received=sum(loads), max_over_mean=max_over_mean(loads), loads=loads)
             for name, loads in found.loads.items()
         ],
         hottest=[
@@ -183,7 +183,7 @@ def _planned(one: Divided) -> list[PlannedDivision]:
             lanes=one.lanes,
             received=sum(loads),
             fullest=max(loads),
-            max_of_mean=max_of_mean(loads),
+            max_over_mean=max_over_mean(loads),
             chosen=name == one.division,
         )
         for name, loads in one.loads.items()

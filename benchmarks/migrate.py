@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 RECORDS, KEYS = 1_000_000, 10_000
 OLD, NEW = 16, 32
 #: Of the mirror's topic, and how often each side of it is measured.
-MIRROR, ROUNDS = 24, 4
+MIRROR, ROUNDS = 24, 3
 
 
 def text(lanes: int, epoch: int, stream: str = "payments") -> str:

@@ -29,7 +29,6 @@ PAGES: Final = {
     "how-to/match-stream.md": Shown("match", every=True),
     "groups.md": Shown("simulation", every=True),
     "commands/assign.md": Shown("assign", every=False),
-    "commands/migrate.md": Shown("migrate", every=True),
     "commands/shards.md": Shown("shards", every=False),
 }
 

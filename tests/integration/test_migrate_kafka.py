@@ -157,6 +157,30 @@ def test_by_a_journal_in_a_topic_a_late_producer_is_named_and_a_late_driver_fenc
     assert [one.rule for one in found.rules if one.broken] == ["wrong_epoch"]
 
 
+def test_a_topic_that_was_migrated_before_is_judged_by_its_last_two_contracts(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    name = topic(2)
+    for epoch, lanes in enumerate((2, 3, 5), 1):
+        file = contract_file(tmp_path, name, lanes, epoch)
+        run = LiveMigration(broker, name, tmp_path / str(epoch), tmp_path / f"{epoch - 1}.yaml", file)
+        if epoch > 1:
+            run.folder.mkdir()
+            run.save_plan(producers=(), groups=[])
+            assert run_migrate(run.plan, all_stopped=True, patience=30).phase == "done"
+        with KeyedProducer(Router(file), broker.bootstrap) as producer:
+            for number in range(30):
+                headers = [(SOURCE, f"p/{epoch * 30 + number}".encode()), (EPOCH, str(epoch).encode())]
+                producer.send({"k": f"k{number}"}, b"1", headers=headers)
+    found = verify_migrate(run.plan)
+    assert (found.violations, found.records, found.examples) == (0, 90, [])
+    assert [text.partition(":")[0] for text in found.unproven][:1] == ["30 records are of an earlier epoch"]
+    with KeyedProducer(Router(run.new), broker.bootstrap) as producer:
+        producer.send({"k": "k1"}, b"1", headers=[(SOURCE, b"p/500"), (EPOCH, b"1")])
+    late = verify_migrate(run.plan)
+    assert [one.rule for one in late.rules if one.broken][-1] == "wrong_epoch", "twin: behind the fence it is an error"
+
+
 def test_marks_of_transactions_below_a_fence_do_not_hold_a_lane(
     broker: Cluster, topic: Callable[..., str], tmp_path: Path
 ) -> None:

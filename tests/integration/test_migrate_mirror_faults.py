@@ -162,7 +162,8 @@ def test_records_of_a_transaction_that_is_open_at_the_fence_are_copied_before_an
 ) -> None:
     run = mirrored(broker, tmp_path, topic(2), (2, 1))
     run.save_plan(producers=(), groups=[])
-    writer = Producer({**librdkafka_settings(broker), "transactional.id": run.topic})
+    own = {"transactional.id": run.topic, "transaction.timeout.ms": 600_000}
+    writer = Producer({**librdkafka_settings(broker), **own})
     writer.init_transactions(30)
     writer.begin_transaction()
     for lane in range(2):
@@ -199,7 +200,7 @@ def test_partitions_of_either_topic_that_somebody_else_made_are_refused_and_noth
 ) -> None:
     run = mirrored(broker, tmp_path, topic(6), (6, 4), may_fail=(LaneCountError,))
     run.save_plan()
-    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=300):
+    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=300, on=True):
         wait_for(lambda: len(run.applies) > 200 or bool(run.failures))
         assert run_migrate(run.plan, most=most, patience=200).phase == phase
         raised(run, run.topic if side == "old" else run.new_topic, 7)
@@ -245,7 +246,7 @@ def test_partitions_of_the_new_topic_behind_the_fences_are_refused_and_nothing_i
 ) -> None:
     run = mirrored(broker, tmp_path, topic(6), (6, 4), may_fail=(LaneCountError,))
     run.save_plan()
-    with run.running(lambda n: f"k{n * 7 % 100}", 1_000, per_second=300):
+    with run.running(lambda n: f"k{n * 7 % 100}", 1_000, per_second=300, on=True):
         assert run_migrate(run.plan, most=5, patience=200).phase == "open"
         raised(run, run.new_topic, 5)
         with pytest.raises(TargetError, match=r"another lane count than planned.*got '5'; allowed: 4"):

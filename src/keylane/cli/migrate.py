@@ -22,7 +22,15 @@ from keylane.cli.terminal import note
 from keylane.numbers import count, duration, plural, share
 
 if TYPE_CHECKING:
-    from keylane.documents.migrate import MigrateCertificateDocument, MigratePlanDocument, MigrateStatusDocument
+    from collections.abc import Sequence
+
+    from keylane.documents.migrate import (
+        MigrateCertificateDocument,
+        MigratePlanDocument,
+        MigrateStatusDocument,
+        MigrationBegin,
+        MigrationShard,
+    )
 
 PENDING: Final = 3
 STEPS: Final = ("step", "who", "action", "command")
@@ -32,6 +40,7 @@ COST: Final = ("what", "figure", "known", "basis")
 SHOWN: Final = 48
 ENTRIES: Final = ("number", "phase", "at", "driver")
 LANES: Final = ("lane", "fence", "applied", "left", "drained")
+SHARDS: Final = ("id", "side", "closed", "parents", "begins_at", "ends_at")
 WRITERS: Final = ("writer", "epoch", "records", "lane", "offset")
 RULES: Final = ("rule", "checked", "broken", "meaning")
 #: A certificate that is broken, or a writer that is late, is a threshold broken.
@@ -98,7 +107,7 @@ def plan(
 
     In place, producers stop at a fence, the stream grows, and each new lane is applied after the old lanes whose keys
     it takes over. By a mirror, records are copied into another stream, and producers and readers switch. Without
-    addresses the plan is from the contracts alone.
+    addresses the plan is from the contracts alone. Shards of a Kinesis stream are split and merged, and nobody stops.
 
     \b
     keylane migrate plan payments-12.yaml payments-24.yaml
@@ -143,7 +152,7 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
         title = f"The first {SHOWN} of {count(len(rows))} new lanes wait for these old lanes; -o json has all:"
     sections = [steps, _cost(document), Section(DRAIN, rows[:SHOWN] if document.steps else [], title)]
     breaks = [f"note: {text}" for text in document.breaks]
-    if document.steps and document.drain_rule == "ranges":
+    if document.steps and document.drain_rule == "ranges" and document.shards is None:
         breaks.append(
             "note: splits and merges of Kinesis shards alone need no fence; keylane shards plan has their calls"
         )
@@ -228,7 +237,8 @@ def run(
     Each step is recorded in the journal before it is taken. Stopped or killed, the same command goes on, from any
     machine that sees the journal; one process drives at a time. A stream that is not as planned is refused. Producers
     that were named in the plan stop and acknowledge by themselves; for others, stop them, and add --producers-stopped.
-    A mirror copies on Spark; --value is for one whose contracts take the key from other fields of the values.
+    Shards are split and merged by the calls of the plan. A mirror copies on Spark; --value is for one whose contracts
+    take the key from other fields of the values.
 
     \b
     keylane migrate run plan.json
@@ -367,9 +377,15 @@ def _status(document: MigrateStatusDocument, report: str | None = None) -> Resul
         parts.append(f"{count(drained)} of {of} drained, lag {count(document.lag or 0)}" if known else f"{of} fenced")
     if document.seconds_left is not None:
         parts.append(f"about {duration(document.seconds_left)} left")
+    if document.shards is not None:
+        made, left = document.calls_done or 0, document.calls_left or 0
+        parts.append(f"{count(made)} of {plural(made + left, 'call')} made")
     if document.pause_seconds is not None:
         parts.append(f"producers paused for {duration(document.pause_seconds)}")
     lines = [_waiting(document)] if document.waits_for else []
+    lines += _begins(document.begins)
+    if document.copies:
+        lines.append("copies are written at least once: verify counts those that are there again")
     lines += [
         f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one.epoch)} behind a fence, "
         f"the first at offset {one.offset} of lane {one.lane}"
@@ -379,10 +395,21 @@ def _status(document: MigrateStatusDocument, report: str | None = None) -> Resul
     rows = [one.as_json() for one in document.lanes]
     sections = [
         Section(LANES, rows[:SHOWN], "Old lanes (partitions), and how far they are drained:"),
+        *_shards(document.shards),
         Section(ENTRIES, document.entries, "The journal:", forms={"at": _time}),
     ]
     code = BROKEN if document.late_writers else 0 if document.over else PENDING
     return Result(document, sections, lines, code, ["; ".join(parts)])
+
+
+def _shards(shards: Sequence[MigrationShard] | None) -> list[Section]:
+    rows = [one.as_json() for one in shards or ()]
+    return [Section(SHARDS, rows[:SHOWN], "Shards, each behind its parents:")] if shards else []
+
+
+def _begins(begins: Sequence[MigrationBegin] | None) -> list[str]:
+    more = [f"and in {count(len(begins) - SHOWN)} more"] if begins and len(begins) > SHOWN else []
+    return [f"readers begin in {one.shard} behind {one.after}" for one in (begins or ())[:SHOWN]] + more
 
 
 def _epoch(epoch: int | None) -> str:
@@ -408,9 +435,12 @@ def _waiting(document: MigrateStatusDocument) -> str:
 
 def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Result:
     old = sum(one.old_records for one in document.lanes)
+    if document.shards is not None:
+        old = sum(one.records for one in document.shards if one.side == "old")
     line = (
-        f"{document.verdict}: {plural(document.violations, 'violation')} in {plural(document.records, 'record')}, "
-        f"{count(old)} below the fences and {count(document.records - old)} behind them"
+        f"{document.verdict}{_repeats(document)}: {plural(document.violations, 'violation')} in "
+        f"{plural(document.records, 'record')}, {count(old)} below the fences and {count(document.records - old)} "
+        "behind them"
     )
     sides = [
         f"{side.name} epoch {side.epoch}, {plural(side.lanes, 'lane')}, fingerprint {side.fingerprint[:12]}"
@@ -425,7 +455,13 @@ def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Res
         ),
         f"from {sides[0]} to {sides[1]}",
         f"digest of what was read: {document.digest}",
+        *_begins(document.begins),
         *([f"certificate: {saved}"] if saved else []),
     ]
-    sections = [Section(RULES, document.rules, "Rules:")]
+    sections = [Section(RULES, document.rules, "Rules:"), *_shards(document.shards)]
     return Result(document, sections, lines, BROKEN if document.verdict == "broken" else 0, [line])
+
+
+def _repeats(document: MigrateCertificateDocument) -> str:
+    """Of a system that writes at least once: records that are there again are no violation, and are said."""
+    return f" with {plural(document.repeats, 'repeat')}" if document.repeats else ""

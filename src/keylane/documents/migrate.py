@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
@@ -16,11 +16,28 @@ from keylane.documents.model import (
     PathText,
     Share,
     Text,
+    missing,
 )
+from keylane.documents.shards import HashKeyText, ShardsPlanDocument
 
 MigrationPhase: TypeAlias = Literal[
-    "begun", "copying", "holding", "doubling", "fenced", "growing", "open", "drained", "done", "rolled-back"
+    "begun",
+    "copying",
+    "holding",
+    "doubling",
+    "fenced",
+    "growing",
+    "resharding",
+    "open",
+    "drained",
+    "done",
+    "rolled-back",
 ]
+
+
+#: How a mirror copies into a system without transactions; others copy exactly once.
+Delivery: TypeAlias = Literal["at-least-once"]
+COPIES: Final = "By a mirror into a system without transactions: copies may be there again; verify counts them."
 
 
 class MigrationSide(Document):
@@ -60,9 +77,11 @@ class MigrationStream(Document):
     address: Text
     id: str = Field(description="The id that the system gives it; empty where it gives none.")
     lanes: AtLeastOne
-    starts: list[Count] = Field(description="The first offset of each lane.")
-    ends: list[Count] = Field(description="The end offset of each lane.")
-    records: Count = Field(description="Offsets between the two, some of which may be marks of transactions.")
+    starts: list[Count] = Field(description="The first offset of each lane; empty where lanes have no offsets.")
+    ends: list[Count] = Field(description="The end offset of each lane; empty where lanes have no offsets.")
+    records: Count | None = Field(
+        description="Offsets between the two, some of which may be marks of transactions; null: they are not counted."
+    )
     retention_seconds: AtLeastZero | None = Field(description="How long records are kept; null: for ever.")
     cleanup_policy: str
 
@@ -147,6 +166,12 @@ class MigratePlanDocument(Document):
     observed: MigrationStream | None = Field(
         description="The stream as it is; null where the plan is from contracts alone, and cannot be carried out."
     )
+    copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
+    shards: ShardsPlanDocument | None = Field(
+        None,
+        exclude_if=missing,
+        description="The splits and merges, where lanes are shards and nothing but their ranges changes.",
+    )
 
 
 class MigrationEntry(Document):
@@ -185,6 +210,30 @@ class MigrationWriter(Document):
     offset: Count
 
 
+class MigrationShard(Document):
+    """A shard of a stream that is migrated by splits and merges. Sequence numbers are text: they have 56 digits."""
+
+    id: Text
+    start: HashKeyText
+    end: HashKeyText
+    parents: list[Text]
+    side: Literal["old", "kept", "new"] = Field(
+        description="Old: closed before the migration or by it; kept: as it was; new: made by it or since."
+    )
+    closed: bool
+    begins_at: Text = Field(description="The sequence number that its records begin at: where readers begin in it.")
+    ends_at: Text | None = Field(
+        description="The sequence number at which it was closed: the fence. Null: it is open, or the service says none."
+    )
+
+
+class MigrationBegin(Document):
+    """Where readers begin in a lane of the new stream."""
+
+    shard: Text
+    after: Text = Field(description="The sequence number that they begin behind; TRIM_HORIZON: at the first record.")
+
+
 class MigrateStatusDocument(Document):
     """How far a migration is."""
 
@@ -218,6 +267,15 @@ class MigrateStatusDocument(Document):
     )
     late_writers: list[MigrationWriter] = Field(description="Most records first.")
     entries: list[MigrationEntry]
+    copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
+    begins: list[MigrationBegin] | None = Field(
+        None, exclude_if=missing, description="By a mirror into shards: where readers begin, by lane."
+    )
+    shards: list[MigrationShard] | None = Field(
+        None, exclude_if=missing, description="By splits and merges: the shards, each behind its parents."
+    )
+    calls_done: Count | None = Field(None, exclude_if=missing, description="Splits and merges that the stream shows.")
+    calls_left: Count | None = Field(None, exclude_if=missing, description="Those that are left.")
 
 
 class CertificateCount(Document):
@@ -233,6 +291,7 @@ class CertificateCount(Document):
         "undrained",
         "copied",
         "written_twice",
+        "fenced",
     ]
     meaning: Text
     checked: Count
@@ -251,6 +310,14 @@ class CertificateLane(Document):
     new_records: Count
 
 
+class CertificateShard(MigrationShard):
+    """A shard, and what was read of it."""
+
+    records: Count
+    first: Text | None = Field(description="The sequence number of its first record; null where it has none.")
+    last: Text | None
+
+
 class MigrateCertificateDocument(Document):
     """Whether a migration kept the order of every key, by the records of the stream. Anybody can run it again."""
 
@@ -264,7 +331,9 @@ class MigrateCertificateDocument(Document):
     stream: Text
     stream_id: str
     new_stream: Text = Field(description="The stream of the new contract: another one by a mirror.")
-    fences: list[Count] = Field(description="The end of each old lane; of files, how many there were.")
+    fences: list[Count] = Field(
+        description="The end of each old lane; of files, how many there were. Empty of shards, which have their own."
+    )
     old: MigrationSide
     new: MigrationSide
     records: Count
@@ -277,3 +346,15 @@ class MigrateCertificateDocument(Document):
     late_writers: list[MigrationWriter]
     examples: list[Text] = Field(description="The first violations of each rule.")
     unproven: list[Text] = Field(description="What could not be checked, and why.")
+    copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
+    begins: list[MigrationBegin] | None = Field(
+        None, exclude_if=missing, description="By a mirror into shards: where the new contract begins, by lane."
+    )
+    repeats: Count | None = Field(
+        None,
+        exclude_if=missing,
+        description="Where the system writes at least once: records that are there again, in the order of their key.",
+    )
+    shards: list[CertificateShard] | None = Field(
+        None, exclude_if=missing, description="By splits and merges: the shards, in the order in which they were read."
+    )

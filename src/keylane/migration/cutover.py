@@ -14,6 +14,9 @@ that is killed leaves a journal from which any other goes on: every call can be 
                  a driver that goes on in another's place; the first of them is the one that is acknowledged
     fenced       all have: the end offset of each old lane is its fence. Again, where somebody has written since
     growing      in place, for more lanes: the stream is given them. From here on there is no way back
+    resharding   instead of holding, growing and all between, where lanes are shards that are split and merged: `calls`
+                 of them are done, and the next is made. Nobody stops: a shard that is split ends, and its children
+                 begin empty, so the system itself has the fence. No way back, as behind growing
     open         fences, and where each new lane begins: producers go on under the new contract, readers by the gate
     drained      every named reader group has committed all old lanes up to their fences
     done, rolled-back
@@ -46,20 +49,32 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Phase: TypeAlias = Literal[
-    "begun", "copying", "holding", "doubling", "fenced", "growing", "open", "drained", "done", "rolled-back"
+    "begun",
+    "copying",
+    "holding",
+    "doubling",
+    "fenced",
+    "growing",
+    "resharding",
+    "open",
+    "drained",
+    "done",
+    "rolled-back",
 ]
 PHASES: Final[tuple[Phase, ...]] = (
-    *("begun", "copying", "holding", "doubling", "fenced", "growing", "open", "drained", "done", "rolled-back"),
+    *("begun", "copying", "holding", "doubling", "fenced", "growing", "resharding"),
+    *("open", "drained", "done", "rolled-back"),
 )
 #: Which phases may follow which.
 FOLLOWING: Final[dict[Phase | None, tuple[Phase, ...]]] = {
     None: ("begun",),
-    "begun": ("copying", "holding", "rolled-back"),
+    "begun": ("copying", "holding", "resharding", "rolled-back"),
     "copying": ("holding", "doubling", "rolled-back"),
     "doubling": ("doubling", "open", "rolled-back"),
     "holding": ("fenced", "rolled-back"),
     "fenced": ("fenced", "growing", "open", "rolled-back"),
     "growing": ("growing", "open"),
+    "resharding": ("resharding", "open"),
     "open": ("drained", "done"),
     "drained": ("done",),
     "done": (),
@@ -77,11 +92,14 @@ class Entry(NamedTuple):
     number: int
     epoch: int
     phase: Phase
-    #: The end of each old lane: of fenced, growing and open. Of files it is how many there are.
+    #: The end of each old lane: of fenced, growing and open. Of files it is how many there are; of shards the sequence
+    #: number at which each ended, 0 of those that are still open.
     fences: tuple[int, ...] = ()
     #: Where each new lane begins to hold records of the new contract: of open.
     starts: tuple[int, ...] = ()
     at: float = 0.0
+    #: Of resharding: the splits and merges that are done; the next of them is made now.
+    calls: int = 0
 
 
 class CutoverPlan(NamedTuple):

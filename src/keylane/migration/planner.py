@@ -3,6 +3,7 @@
     in place   the same stream: producers stop at a fence, the stream grows, and they go on under the new contract; each
                new lane is applied after the old lanes it waits for. Nothing is copied
     mirror     another stream: records are copied into their new lanes exactly once, producers and readers switch
+    shards     in place, where lanes are ranges and nothing else changes: splits and merges, for which nobody stops
 
 In place is taken where the stream stays and has at least as many lanes as before. Fewer lanes, or another stream, need
 a mirror. Nothing is contacted here: lane counts of live contracts are given.
@@ -64,6 +65,8 @@ class Streams:
     target: str = "TARGET"
     old_file: str = "OLD.yaml"
     new_file: str = "NEW.yaml"
+    #: Whether the new stream has each copy once, over kills too.
+    once: bool = True
 
 
 def plan_migration(
@@ -221,12 +224,41 @@ def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None)
     )
 
 
+def shard_steps(splits: int, merges: int, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
+    """The steps where lanes are shards, and nothing but their ranges changes: nobody stops, and nothing is copied."""
+    calls = " and ".join(
+        [*([plural(splits, "split")] if splits else []), *([plural(merges, "merge")] if merges else [])]
+    )
+    return (
+        *_epoch(streams, due),
+        PlannedStep(
+            "readers",
+            "read each shard to its end before its children",
+            "what a shard took before it was split is in it for good; KCL, and every reader of keylane, does this",
+        ),
+        PlannedStep(
+            "operator",
+            f"make {calls}, one call at a time",
+            "a shard ends as it is split or merged, and its children begin empty: where it ends is the fence, and no "
+            "producer stops",
+            "keylane migrate run PLAN",
+        ),
+        PlannedStep(
+            "operator",
+            "prove the order of every key along parents and children",
+            "as long as the stream keeps its records anybody can",
+            "keylane migrate verify PLAN",
+        ),
+    )
+
+
 def _copied(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
+    often = "exactly once" if streams.once else "at least once"
     return (
         *_epoch(streams, due),
         PlannedStep(
             "operator",
-            f"copy into {plural(new.lane_count, 'new lane')}, exactly once, again and again until it has caught up",
+            f"copy into {plural(new.lane_count, 'new lane')}, {often}, again and again until it has caught up",
             "producers and readers stay where they are meanwhile",
             "keylane migrate run PLAN",
         ),

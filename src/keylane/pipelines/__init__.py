@@ -18,6 +18,7 @@
     migrate    a migration planned from two contracts, and from the streams where they are given
     migrate_run  a saved plan of one carried out, looked at, taken back; migrate_verify: its certificate
     migrate_mirror  the copy of a mirror, which is a route
+    migrate_shards  the same by splits and merges of shards; migrate_lineage: their certificate
     geo_table  a lane table from the locations of a source
     match      drivers near riders, as a batch or following two streams
     aggregate  standing queries over a stream: windows aggregated and delivered in order

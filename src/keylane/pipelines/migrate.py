@@ -6,7 +6,7 @@ What is planned: `migration.planner`. Which lanes wait for which: `migration.dra
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from keylane.contract.parse import load_contract
 from keylane.documents.migrate import (
@@ -21,9 +21,11 @@ from keylane.documents.migrate import (
 )
 from keylane.errors import LaneCountError, UnsupportedError, UsageError
 from keylane.migration.cost import Figure, RunTerms, cost_of
-from keylane.migration.planner import Streams, plan_migration
+from keylane.migration.planner import Streams, plan_migration, shard_steps
+from keylane.numbers import plural
 from keylane.pipelines.migrate_mirror import CAUGHT_UP
 from keylane.pipelines.migrate_run import by_key_alone
+from keylane.pipelines.migrate_shards import calls_between, observed_shards
 from keylane.router import Router
 from keylane.systems.endpoint import open_endpoint, parse_address
 from keylane.systems.migration_journal import check_producer
@@ -33,9 +35,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from keylane.contract.model import Contract
+    from keylane.documents.shards import ShardsPlanDocument
     from keylane.migration.drain import DrainGraph
     from keylane.migration.planner import Migration, Mode
     from keylane.systems.endpoint import StreamOptions
+
+
+#: What is said of a mirror into a system without transactions.
+AT_LEAST_ONCE: Final = (
+    "records are copied at least once: the new stream has no transactions. What a copy that was killed writes again is "
+    "marked by the tag keylane.attempt, in the order of its key, and counted by verify"
+)
 
 
 def plan_migrate(
@@ -67,13 +77,18 @@ def plan_migrate(
     was, now = load_contract(old), load_contract(new)
     before = _router(was, old, source, lanes[0], options, is_there=True)
     after = _router(now, new, target, lanes[1], options, is_there=False)
-    streams = Streams(source or "SOURCE", target or "TARGET", old, new)
+    once = target is None or open_endpoint(target, options).writes_once
+    streams = Streams(source or "SOURCE", target or "TARGET", old, new, once)
     planned = plan_migration(before, after, streams, mode, dual=dual)
+    calls = None
+    if source is not None and planned.mode == "in-place" and planned.steps:
+        planned, calls = _by_calls(source, (before, after), planned, streams, [*producers, *groups], options, gated)
     if dual:
         _check_dual(planned, producers, source, target, gated=gated)
     if planned.mode == "mirror" and planned.steps and target is not None:
         _check_target(source, target, now, producers)
-    observed = _observed(source, planned, after.lane_count, groups, options) if source else None
+        _check_target_shards(target, after, producers, options)
+    observed = _observed(source, planned, after.lane_count, groups, options, calls) if source else None
     terms = _terms(was, now, producers, gated=gated, dual=dual)
     return MigratePlanDocument(
         mode=planned.mode,
@@ -90,7 +105,7 @@ def plan_migrate(
             MigrationStep(step=n, who=one.who, action=one.action, why=one.why, command=one.command or None)
             for n, one in enumerate(planned.steps, 1)
         ],
-        breaks=list(planned.breaks),
+        breaks=[*planned.breaks, *([] if once or planned.mode != "mirror" else [AT_LEAST_ONCE])],
         changes=[MigrationChange(kind=one.kind, where=one.where, message=one.message) for one in planned.changes],
         epoch_to_raise=planned.epoch_to_raise,
         producers=sorted(set(producers)),
@@ -99,7 +114,27 @@ def plan_migrate(
         dual=dual,
         cost=_cost(before, after, planned, source, target, terms, options),
         observed=observed,
+        copies=None if once or planned.mode != "mirror" else "at-least-once",
+        shards=calls,
     )
+
+
+def _by_calls(
+    source: str,
+    routers: tuple[Router, Router],
+    planned: Migration,
+    streams: Streams,
+    named: list[str],
+    options: StreamOptions | None,
+    gated: bool,
+) -> tuple[Migration, ShardsPlanDocument | None]:
+    """The migration by splits and merges, with their calls, where the stream's lanes are changed so."""
+    endpoint = open_endpoint(source, options)
+    if not endpoint.splits_lanes:
+        return planned, None
+    calls = calls_between(endpoint, *routers, planned, named, gated=gated)
+    steps = shard_steps(calls.splits, calls.merges, streams, planned.epoch_to_raise)
+    return replace(planned, steps=steps), calls
 
 
 def _check_dual(
@@ -132,12 +167,41 @@ def _check_target(source: str | None, target: str, contract: Contract, producers
         raise UsageError.of("producers would write to another stream than records are copied into", got=got, hint=hint)
 
 
+def _check_target_shards(target: str, router: Router, producers: Sequence[str], options: StreamOptions | None) -> None:
+    """Refuse a mirror into a stream of shards that the copy would refuse later, or that nobody could judge."""
+    endpoint = open_endpoint(target, options)
+    if not endpoint.splits_lanes:
+        return
+    if producers:
+        what = "keylane has no producer that goes on into a stream of shards by itself"
+        raise UnsupportedError.of(what, got=target, hint="leave --producer out: stop them, then --producers-stopped")
+    if router.contract.spec.lanes == "live":
+        what = "a mirror into a stream of shards needs a lane count: ranges that change would be no lanes to judge by"
+        raise UsageError.of(what, got="lanes: live", hint="`lanes: N` in the new contract")
+    there = endpoint.lanes_there([endpoint.address.name])[endpoint.address.name]
+    found, wanted = endpoint.layout().starts if there else None, list(router.key_space.starts)
+    if found is None and not router.key_space.is_equal:
+        hint = "create it with these shards first: keylane shards plan, keylane shards apply"
+        raise UsageError.of("a stream is made with shards of equal width only", got=target, hint=hint)
+    if found is not None and found != wanted:
+        got = f"{plural(len(found), 'shard')} with other ranges than the {plural(len(wanted), 'lane')} of the contract"
+        hint = "keylane shards plan --to has the calls; or a stream that is not there yet"
+        raise UsageError.of("the new stream does not have the shards of the new contract", got=got, hint=hint)
+
+
 def _observed(
-    source: str, planned: Migration, lanes: int, groups: Sequence[str], options: StreamOptions | None
+    source: str,
+    planned: Migration,
+    lanes: int,
+    groups: Sequence[str],
+    options: StreamOptions | None,
+    calls: ShardsPlanDocument | None,
 ) -> MigrationStream | None:
     """The stream as it is; refused where it cannot be changed as planned. None where its system changes no lanes."""
     if not planned.steps:
         return None
+    if calls is not None:
+        return observed_shards(open_endpoint(source, options), source)
     try:
         with open_endpoint(source, options).migrator() as migrator:
             found = migrator.observe()
@@ -225,6 +289,8 @@ def _router(
     if not there or lanes is not None or not is_there:
         # A stream that is to be changed has still its old lanes; only one that is new can contradict its contract.
         return Router(contract, lanes=lanes if lanes is not None or not live else there)
+    if endpoint.splits_lanes and live:
+        return Router(contract, key_space=endpoint.layout().key_space)
     return Router(contract, lanes=there)
 
 

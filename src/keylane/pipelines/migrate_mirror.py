@@ -2,7 +2,8 @@
 
 Where the state of the copy is kept: beside the journal, so that whoever goes on with the migration goes on with the
 copy, too; a folder as the target keeps its own. A copy that was killed repeats nothing, and two never write at once:
-the state has a lock, and a topic fences the writers of the one that came first.
+the state has a lock, and a topic fences the writers of the one that came first. A stream of shards does not, and has no
+transactions either: there a record that was written by a copy that was killed may be there again, marked as such.
 
 When it is called, and what its end means: `keylane.migration.cutover`. Who judges it: `migrate_verify`.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +54,7 @@ class RouteMirror:
     def _from(self) -> Endpoint:
         return open_endpoint(self.source, self.options)
 
-    @property
+    @cached_property
     def _into(self) -> Endpoint:
         return open_endpoint(self.target, self.options)
 
@@ -89,6 +91,9 @@ class RouteMirror:
         """Copy what is there now. It has caught up when that took little time, or no less than the time before."""
         found, seconds = self._routed(check)
         before, self._seconds = self._seconds, seconds
+        if not self._into.writes_once:
+            # A system without offsets is read to its ends, which is not to begin only while producers wait.
+            self.ends()
         self.say(f"copied {count(found.counts.in_)} records in {duration(seconds)}; {count(found.total.in_)} in all")
         return not found.counts.in_ or seconds <= CAUGHT_UP or 0 < before <= seconds
 

@@ -18,6 +18,7 @@ from keylane.contract.parse import load_contract
 from keylane.documents.migrate import (
     MigratePlanDocument,
     MigrateStatusDocument,
+    MigrationBegin,
     MigrationEntry,
     MigrationLane,
     MigrationWait,
@@ -27,6 +28,7 @@ from keylane.errors import DataError, TargetError, UnsupportedError, UsageError
 from keylane.groups.ownership import Claim, Terms
 from keylane.migration.cutover import OVER, CutoverPlan, hold_of, opened, phase_of
 from keylane.pipelines.migrate_mirror import RouteMirror
+from keylane.pipelines.migrate_shards import begin_shards, roll_back_shards, run_shards, status_shards
 from keylane.pipelines.shards_files import text_in
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -169,7 +171,7 @@ def _check_can_run(plan: MigratePlanDocument, path: Path) -> tuple[Router, Route
         raise UsageError.of(
             "records of both contracts would have one epoch", got=got, allowed=str(plan.epoch_to_raise), hint=hint
         )
-    in_place = plan.mode == "in-place"
+    in_place = plan.mode == "in-place" and plan.shards is None
     old, new = (_router(side.file, side.fingerprint, side.lanes, in_place=in_place) for side in (plan.old, plan.new))
     return old, new
 
@@ -206,6 +208,10 @@ def run_migrate(
 ) -> MigrateStatusDocument:
     """Carry a saved plan out, from wherever it is, until it is over or waits for somebody beyond the patience."""
     saved = read_plan(path, journal, options)
+    if saved.plan.shards is not None:
+        begin_shards(saved)
+        with _keeper(saved, lease) as keeper:
+            return run_shards(saved, keeper, patience, say)
     mirror = saved.mirror(say)
     with saved.migrator() as migrator:
         if mirror is not None and phase_of(_entries(saved)) in (None, "begun", "copying"):
@@ -237,6 +243,9 @@ def rollback_migrate(
     saved = read_plan(path, journal, options)
     if saved.journal.plan() is None:
         raise UsageError.of("the migration has not been begun", got=saved.journal_at)
+    if saved.plan.shards is not None:
+        with _keeper(saved, lease) as keeper:
+            return roll_back_shards(saved, keeper, patience)
     with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say) as driver:
         outcome = driver.roll_back()
         return _status(saved, migrator, None, outcome.appended)
@@ -247,6 +256,8 @@ def status_migrate(
 ) -> MigrateStatusDocument:
     """How far a migration is; nothing is changed."""
     saved = read_plan(path, journal, options)
+    if saved.plan.shards is not None:
+        return status_shards(saved)
     with saved.migrator() as migrator:
         found = _status(saved, migrator, None, 0)
     waits = _waits(saved, found)
@@ -276,10 +287,8 @@ def _driver(
     mirror: Mirror | None = None,
 ) -> Iterator[Driver]:
     """A driver under the lease of the migration."""
-    at = lease or _lease_beside(saved)
     waiting = Waiting(time.monotonic, time.sleep, patience)
-    owner = f"{socket.gethostname()}.{os.getpid()}"
-    with open_leases(at, "migrate", 1, TTL) as store, LeaseKeeper(store, Claim(owner, (0,), Terms(ttl=TTL))) as keeper:
+    with _keeper(saved, lease) as keeper:
         yield Driver(
             saved.cutover,
             saved.plan.groups,
@@ -291,6 +300,15 @@ def _driver(
             say=say,
             mirror=mirror,
         )
+
+
+@contextmanager
+def _keeper(saved: SavedMigration, lease: str | None) -> Iterator[LeaseKeeper]:
+    """The claim of this process on the lease of the migration."""
+    owner = f"{socket.gethostname()}.{os.getpid()}"
+    at = lease or _lease_beside(saved)
+    with open_leases(at, "migrate", 1, TTL) as store, LeaseKeeper(store, Claim(owner, (0,), Terms(ttl=TTL))) as keeper:
+        yield keeper
 
 
 def _lease_beside(saved: SavedMigration) -> str:
@@ -330,6 +348,8 @@ def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appen
         starts=list(entry.starts) if (entry := opened(entries)) is not None else [],
         seconds_left=_seconds_left(migrator, groups, fences, lag) if lag and phase not in OVER else None,
         late_writers=_late(saved, migrator, entries),
+        copies=saved.plan.copies,
+        begins=begins_of(saved, opened(entries)),
         entries=[
             MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.epoch) for one in entries
         ],
@@ -364,6 +384,14 @@ def _late(saved: SavedMigration, migrator: Migrator, entries: Sequence[Entry]) -
         return writers_of(late_writers(migrator.records(behind), saved.plan.new.epoch))
     except UnsupportedError:
         return []
+
+
+def begins_of(saved: SavedMigration, entry: Entry | None) -> list[MigrationBegin] | None:
+    """Where readers begin in the new stream of a mirror, by the names of its system; None where offsets say it."""
+    if entry is None or not saved.is_mirror:
+        return None
+    found = open_endpoint(saved.new_address, saved.options).reader_starts(entry.starts)
+    return [MigrationBegin(shard=shard, after=at) for shard, at in found] or None
 
 
 def writers_of(found: Sequence[LateWriter]) -> list[MigrationWriter]:

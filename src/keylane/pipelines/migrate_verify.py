@@ -1,21 +1,23 @@
 """`migrate verify`: the certificate of a migration, from the journal and the records of the stream alone.
 
-    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; generation 0 is what lies
-                                 below the start of a lane, 1 what lies behind it, each by its own contract
+    rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; a generation is the old
+                                 epoch below the start of a lane, the new one behind it, each by its own contract
     here                         a record whose epoch is not that of its side of the fence, and lanes not drained
     `verify`                     by a mirror: every record of the old stream below its fence is in the new one, once,
                                  unchanged, in its lane and in its order, below where the new contract begins
 
-By a mirror, generation 0 is the old stream up to its fences, and 1 the new one from its starts on.
+By a mirror, the old epoch's generation is the old stream up to its fences, and the new one's the new stream from its
+starts on.
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
 lane go on when its parents are committed up to their fences, and that is what the committed offsets of the named groups
-show. Carrying it out: `migrate_run`.
+show. Carrying it out: `migrate_run`. Shards that are split and merged: `migrate_lineage`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,7 +34,8 @@ from keylane.history.verdict import Settings
 from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
-from keylane.pipelines.migrate_run import by_key_alone, read_plan, writers_of
+from keylane.pipelines.migrate_lineage import inside_of_a_rewind, verify_shards
+from keylane.pipelines.migrate_run import begins_of, by_key_alone, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
 from keylane.systems.migrations import LateWriters
@@ -41,12 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from keylane.history.verdict import Verdict
+    from keylane.history.verdict import Mode, Verdict
     from keylane.migration.cutover import Entry
     from keylane.pipelines.migrate_run import SavedMigration
     from keylane.pipelines.verify import Verified
     from keylane.router import Router
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.endpoint import Endpoint, StreamOptions
     from keylane.systems.migrations import Migrator
 
 #: Examples of a rule, where the checker of histories does not choose them.
@@ -80,8 +83,10 @@ def verify_migrate(
     if entry is None:
         hint = "keylane migrate run carries it out; a stream without a migration: keylane verify, keylane check"
         raise UsageError.of("the migration has no fences yet", got=phase_of(entries) or "not begun", hint=hint)
+    if saved.plan.shards is not None:
+        return verify_shards(saved, entry, around=around, keep=keep, watch=watch)
     if saved.is_mirror:
-        return _of_mirror(saved, entry, around, keep, watch)
+        return of_mirror(saved, entry, around, keep, watch)
     with saved.migrator() as migrator:
         saved.check_stream(migrator, entries)
         now = migrator.observe()
@@ -93,7 +98,7 @@ def verify_migrate(
     return _certificate(saved, entry, seen, verdict, ranges, applied, around)
 
 
-def _of_mirror(
+def of_mirror(
     saved: SavedMigration,
     entry: Entry,
     around: int | None,
@@ -103,9 +108,14 @@ def _of_mirror(
     """The copy by `verify`; and the old stream up to its fences with the new one from its starts on, as one history."""
     plan, unproven = saved.plan, list[str]()
     target = open_endpoint(saved.new_address, saved.options)
-    ends = target.lane_ends()
+    if around is not None and target.splits_lanes:
+        hint = "leave --around out: all records are read"
+        raise UnsupportedError.of("a stream of shards has no offsets to read a sample by", got=around, hint=hint)
+    ends = _ends_now(target, entry)
     entry = _with_starts(entry, len(ends))
     seen = _SeenRecords(saved, entry)
+    mode: Mode = "exactly-once" if target.writes_once else "at-least-once"
+    settings = Settings(mode=mode, keep=keep, by_key=not target.writes_once)
     with saved.migrator() as old, target.migrator() as new:
         saved.check_stream(old, [entry])
         then = old.observe()
@@ -115,7 +125,7 @@ def _of_mirror(
             behind = [(start, min(end, start + around)) for start, end in behind]
         parts = (_named(saved.address, old, below, unproven), _named(saved.new_address, new, behind, unproven))
         sides = (seen.of_side(side, watch(part)) for side, part in enumerate(parts))
-        verdict = check(chain.from_iterable(sides), Settings(keep=keep))
+        verdict = check(chain.from_iterable(sides), settings)
         applied = old.applied(plan.groups, entry.fences) if plan.groups else None
         missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
         if not plan.dual:
@@ -124,12 +134,20 @@ def _of_mirror(
         saved.address,
         saved.new_address,
         saved.routers[1].contract,
+        mode=mode,
         keep=keep,
         lanes=plan.new.lanes,
         topics=saved.copy_options,
         ends=(entry.fences, entry.starts),
     )
     return _certificate(saved, entry, seen, verdict, behind, applied, around, _Copy(copy, missing, tuple(unproven)))
+
+
+def _ends_now(target: Endpoint, entry: Entry) -> Sequence[int]:
+    """The ends of the lanes; the last of all where shards were split since, whose records are of these lanes."""
+    ends = target.lane_ends()
+    as_they_were = not target.splits_lanes or len(ends) == len(entry.starts)
+    return ends if as_they_were else [max(ends, default=0)] * len(entry.starts)
 
 
 def _named(
@@ -173,6 +191,18 @@ class _Copy(NamedTuple):
     unproven: tuple[str, ...]
 
     @property
+    def repeats(self) -> int:
+        """Copies that are there again, in the order of their key."""
+        return self.verified.verdict.facts.get("repeats", 0)
+
+    def beside(self, seen: _SeenRecords) -> dict[str, int]:
+        """Records behind the fences that are copies, by what they are of: a copy that came late has written them.
+
+        A system that fences the writers of a copy has none.
+        """
+        return {one: seen.writers[one] for one in self.verified.sources if seen.writers[one]}
+
+    @property
     def examples(self) -> Iterator[str]:
         """The first violations."""
         for one in self.verified.verdict.violations[:EXAMPLES]:
@@ -213,11 +243,15 @@ class _SeenRecords:
         self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = 0
         #: By a mirror with a pause: records of the old stream behind its fences.
         self.strays = 0
+        #: Records below the fences that are of an epoch before the old contract's.
+        self.earlier = 0
         self.sides: dict[int, list[int]] = {}
         #: Records of the old stream of a mirror.
         self.below = 0
         self.late = LateWriters(saved.plan.new.epoch)
         self.examples: list[str] = []
+        #: How many records behind the fences name each writer.
+        self.writers = Counter[str | None]()
 
     @property
     def digest(self) -> str:
@@ -264,7 +298,11 @@ class _SeenRecords:
             self._digests.setdefault(name, hashlib.sha256()).update(_bytes_of(column))
 
     def _rows(self, part: pa.RecordBatch, side: int, lane: int) -> pa.RecordBatch:
-        other = pc.not_equal(part.column("epoch"), self._epochs[side]).fill_null(False)
+        epochs, own = part.column("epoch").cast(pa.int64()), pa.scalar(self._epochs[side], pa.int64())
+        # Below the fence of a stream that was migrated before: neither its contracts nor its fences are in the plan.
+        earlier = pc.and_(pc.less(epochs, self._epochs[0]).fill_null(False), not side)
+        other = pc.and_not(pc.not_equal(epochs, own).fill_null(False), earlier)
+        self.earlier += earlier.true_count
         if pc.any(other).as_py():
             wrong = part.filter(other)
             self.wrong_epoch += len(wrong)
@@ -276,17 +314,21 @@ class _SeenRecords:
                 )
         if side:
             self.late.add(part)
+            counted = part.column("writer").value_counts()
+            self.writers.update({one["values"]: one["counts"] for one in counted.to_pylist()})
         if not self._by_key[side]:
             self.unplaced += len(part)
         named = pc.and_(part.column("writer").is_valid(), part.column("seq").is_valid())
         lanes = _lanes(self._routers[side], part.column("key")) if self._by_key[side] else None
+        if lanes is not None:
+            lanes = pc.if_else(earlier, pa.scalar(None, lanes.type), lanes)
         return rows(
             "read",
             # A record without a source is known by its place: it is there once, and in the order of its lane.
             writer=pc.if_else(named, part.column("writer"), f"//{side}/{lane}"),
             seq=pc.if_else(named, part.column("seq"), part.column("offset")),
             key=part.column("key"),
-            generation=side,
+            generation=pc.if_else(earlier, epochs, own).cast(pa.int32()),
             stream=self._stream,
             lane=part.column("lane"),
             offset=part.column("offset"),
@@ -331,9 +373,13 @@ def _certificate(
     broken["wrong_epoch"] = seen.records - seen.unmarked + seen.strays, seen.wrong_epoch + seen.strays
     broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
     unproven = _unproven(seen, applied, around)
+    beside = dict[str, int]()
     if copy is not None:
         found = copy.verified
-        broken["copied"] = found.verdict.records, sum(found.verdict.counts.values()) + len(found.miscounted)
+        beside = copy.beside(seen) if plan.copies else beside
+        wrong = sum(found.verdict.counts.values()) + len(found.miscounted) + sum(beside.values())
+        broken["copied"] = found.verdict.records, wrong
+        unproven += [] if plan.copies is None else inside_of_a_rewind(verdict)
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
         if copy.doubled is not None:
             broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])
@@ -357,6 +403,9 @@ def _certificate(
         lanes=[_lane(lane, entry, span, seen) for lane, span in enumerate(ranges)],
         groups=plan.groups,
         late_writers=writers_of(seen.late.found),
+        copies=plan.copies,
+        begins=begins_of(saved, entry),
+        repeats=None if copy is None or plan.copies is None else copy.repeats + verdict.facts.get("repeats", 0),
         examples=[
             *(f"{one.rule}: lane {one.lane}, offset {one.offset}: {one.detail}" for one in verdict.violations),
             *seen.examples,
@@ -366,6 +415,7 @@ def _certificate(
                 if applied
             ),
             *(copy.examples if copy is not None else ()),
+            *(f"copied: {plural(many, 'copy')} of {name} behind the fences" for name, many in beside.items()),
         ],
         unproven=unproven,
     )
@@ -391,6 +441,10 @@ def _unproven(seen: _SeenRecords, applied: Sequence[int] | None, around: int | N
         found.append(f"{count(seen.unsourced)} records carry no keylane.source: their order is that of their lanes")
     if seen.unmarked:
         found.append(f"{count(seen.unmarked)} records carry no keylane.epoch: their side of the fence is by offset")
+    if seen.earlier:
+        found.append(
+            f"{count(seen.earlier)} records are of an earlier epoch: their lanes are of contracts before this one"
+        )
     if seen.unplaced:
         found.append(
             f"the lanes of {count(seen.unplaced)} records follow from more than their key: keylane check has them"

@@ -90,7 +90,7 @@ class Verified:
     all records. `not_taken` are records in source files that no manifest of the target names: they count as lost, and
     may only be late. `miscounted`: where the target's own account is wrong. `cost` is what comparing contents took:
     seconds of the processor for digests, and for all; None where it was not measured. `located` gives the shard of an
-    offset and the position in it, where lanes are shards.
+    offset and the position in it, where lanes are shards. `sources` are the names of what was read of the source.
     """
 
     source: str
@@ -108,6 +108,7 @@ class Verified:
     unproven: tuple[Unproven, ...] = ()
     cost: tuple[float, float] | None = None
     located: Callable[[int], tuple[str, int]] | None = None
+    sources: tuple[str, ...] = ()
 
     @property
     def broken(self) -> bool:
@@ -245,6 +246,7 @@ def _verified(
         rules=rules,
         unproven=tuple(open_rules),
         located=target.located,
+        sources=tuple(filter(None, named)),
     )
 
 

@@ -61,7 +61,7 @@ def _top(document: MigratePlanDocument) -> Markup:
                 "Old lanes that a new one waits for", count(document.parents_at_most), f"of {count(old.lanes)}, at most"
             ),
             fact("Records that are there", count(observed.records), _kept(observed.retention_seconds))
-            if observed is not None
+            if observed is not None and observed.records is not None
             else None,
             *(_needs(document.cost) if document.cost is not None else ()),
         ),

@@ -17,6 +17,7 @@
     checkpoint  what Spark has written down of a query, forced and compared
     resharding  a plan of splits and merges, carried out call by call
     migrations  a migration carried out step by step; migration_journal: where its steps are recorded
+    shard_migrations  one by splits and merges: a call after the other, each in the journal first
     profiles    a profile on disk
     snapshots   the state of lanes on disk, whole or not there
     health      how a running service is, over HTTP on loopback

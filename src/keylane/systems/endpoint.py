@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from keylane.systems.migrations import Migrator
     from keylane.systems.read_range import ReadRange
     from keylane.systems.resharding import Resharder
+    from keylane.systems.shard_migrations import ShardLineage
     from keylane.systems.streams import Description, MessageFields, Stream
 
 Delivery: TypeAlias = Literal["exactly-once", "at-least-once"]
@@ -322,6 +323,12 @@ class Endpoint:
     #: Whether a stream has lanes of its own before a record is in it; otherwise a route makes them as it writes.
     own_lanes: ClassVar[bool] = False
 
+    #: Whether lanes are ranges of a key space, changed by splits and merges that no producer has to stop for.
+    splits_lanes: ClassVar[bool] = False
+
+    #: Whether a route writes each record once, over kills too; otherwise at least once, and marks what it writes again.
+    writes_once: ClassVar[bool] = True
+
     #: Whether there is a producer that follows a migration by itself.
     migrating_producers: ClassVar[bool] = False
 
@@ -450,6 +457,10 @@ class Endpoint:
         """What splits and merges the shards of the stream."""
         self._lacks("have its shards changed")
 
+    def lineage(self) -> ShardLineage:
+        """The shards of the stream with where each ended, and their records."""
+        self._lacks("be asked where its shards ended")
+
     def migrator(self) -> AbstractContextManager[Migrator]:
         """What changes the lanes of the stream in place, for as long as the context is open."""
         self._lacks("have its lanes changed in place")
@@ -482,6 +493,10 @@ class Endpoint:
     def lane_ends(self) -> tuple[int, ...]:
         """The end offset of each lane now; none where the system has no offsets, or the stream is not there."""
         return ()
+
+    def reader_starts(self, starts: Sequence[int]) -> list[tuple[str, str]]:
+        """Where readers begin, by the system's own names, where ends of lanes are no offsets: lane's name and place."""
+        return []
 
     def copied_from(self, checkpoint: Path) -> tuple[int, ...]:
         """How far a route that keeps this checkpoint has come in each lane of this stream."""

@@ -74,6 +74,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "fences": list(entry.fences),
         "starts": list(entry.starts),
         "at": entry.at,
+        **({"calls": entry.calls} if entry.calls else {}),
     }
 
 
@@ -82,7 +83,8 @@ def entry_from_json(found: Any) -> Entry:
     if found["phase"] not in PHASES:
         raise ValueError(f"phase {found['phase']!r}")
     fences, starts = (tuple(map(int, found[name])) for name in ("fences", "starts"))
-    return Entry(int(found["batch"]), int(found["epoch"]), found["phase"], fences, starts, float(found["at"]))
+    calls = int(found.get("calls", 0))
+    return Entry(int(found["batch"]), int(found["epoch"]), found["phase"], fences, starts, float(found["at"]), calls)
 
 
 def check_appended(entries: Sequence[Entry], entry: Entry) -> None:

@@ -6,7 +6,8 @@ A broker that does not answer is asked again for as long as the patience lasts; 
 unknown outcome the next look shows what is there.
 
 The lease (`keylane.groups.ownership`) lets one process drive; the journal's refusal of a late entry is what is relied
-on. Where the entries are kept: `migration_journal`. Kafka: `keylane.systems.kafka.migration`.
+on. Where the entries are kept: `migration_journal`. Splits and merges of shards: `shard_migrations`. Kafka:
+`keylane.systems.kafka.migration`.
 """
 
 from __future__ import annotations
@@ -237,29 +238,11 @@ class Driver:
 
     def roll_back(self) -> MigrationOutcome:
         """Append the entry by which producers go on under the old contract; refused where the way back is closed."""
-        lease = self._lease()
-        entries = self.journal.entries()
-        if not may_roll_back(entries):
-            phase = phase_of(entries)
-            hint = "it is forward-only from here: keylane migrate run goes on" if phase not in OVER else ""
-            raise TargetError.of("the migration cannot be rolled back any more", got=phase, hint=hint)
-        last = entries[-1]
-        self.journal.append(
-            last._replace(
-                number=len(entries), epoch=lease.epoch, phase="rolled-back", fences=(), starts=(), at=self.clock()
-            )
-        )
+        append_rollback(self.journal, self._lease().epoch, self.clock())
         return MigrationOutcome(self.journal.entries(), None, 1)
 
     def _lease(self, lost: Lease | None = None) -> Lease:
-        """The lease, waited for as long as the patience lasts: one that a killed driver held runs out by itself."""
-        until = self.waiting.clock() + self.waiting.longest
-        while (found := self.keeper.lease()) is None:
-            if self.waiting.clock() > until:
-                what, silence = "another process drives this migration", self.keeper.silence or None
-                hint = "wait for it, or stop it; a lease of a process that was killed runs out by itself"
-                raise TargetError.of(what, got=silence, hint=hint)
-            self.keeper.wait(SOON)
+        found = awaited_lease(self.keeper, self.waiting)
         if lost is not None and found.epoch != lost.epoch:
             self.say(f"the lease was lost, and is held again: epoch {found.epoch}")
         return found
@@ -328,6 +311,29 @@ class Driver:
         if not may_copy(entries, epoch):
             got = f"a copy of the driver with epoch {epoch}, while the journal is at {phase_of(entries)}"
             raise FencedError.of("another process drives this migration; nothing was copied", got=got)
+
+
+def append_rollback(journal: MigrationJournal, epoch: int, at: float) -> None:
+    """Append the entry by which producers go on under the old contract; refused where the way back is closed."""
+    entries = journal.entries()
+    if not may_roll_back(entries):
+        phase = phase_of(entries)
+        hint = "it is forward-only from here: keylane migrate run goes on" if phase not in OVER else ""
+        raise TargetError.of("the migration cannot be rolled back any more", got=phase, hint=hint)
+    ended = entries[-1]._replace(number=len(entries), epoch=epoch, phase="rolled-back", fences=(), starts=(), at=at)
+    journal.append(ended)
+
+
+def awaited_lease(keeper: LeaseKeeper, waiting: Waiting) -> Lease:
+    """The lease, waited for as long as the patience lasts: one that a killed driver held runs out by itself."""
+    until = waiting.clock() + waiting.longest
+    while (found := keeper.lease()) is None:
+        if waiting.clock() > until:
+            what, silence = "another process drives this migration", keeper.silence or None
+            hint = "wait for it, or stop it; a lease of a process that was killed runs out by itself"
+            raise TargetError.of(what, got=silence, hint=hint)
+        keeper.wait(SOON)
+    return found
 
 
 def pause_of(entries: Sequence[Entry]) -> float | None:

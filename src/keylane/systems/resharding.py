@@ -9,9 +9,10 @@ the stream, and nothing is done.
 Worked example: of five calls three are done and the fourth is begun, then the process is killed. The stream has the
 layout of three calls: the fourth is made now. Or it has that of four: the fourth is recorded, and the fifth is made.
 
-The record is one file beside the plan, replaced at once and forced to disk. Two processes cannot apply one plan: the
-record is locked. When not to use it: on a stream that scales by itself, or that does not place records by key; both
-are refused before the first call. Which calls: `keyspace.reshard`. The calls themselves: the system's `Resharder`.
+The record of `shards apply` is one file beside the plan, replaced at once and forced to disk, and locked, so that two
+processes cannot apply one plan; that of a migration is its journal (`shard_migrations`). When not to use it: on a
+stream that scales by itself, or that does not place records by key; both are refused before the first call. Which
+calls: `keyspace.reshard`. The calls themselves: the system's `Resharder`.
 """
 
 from __future__ import annotations
@@ -97,6 +98,18 @@ class Progressed:
 
     done: int
     now: int
+
+
+class CallRecord(Protocol):
+    """What is known of a plan: which calls are done, whether the next was begun, and whether nothing is known yet."""
+
+    done: int
+    begun: bool
+    is_new: bool
+
+    def note(self, done: int, *, begun: bool) -> None:
+        """Keep it, durably where a call is begun."""
+        ...
 
 
 class PlanRecord:
@@ -214,7 +227,7 @@ def layout_after(plan: ShardsPlanDocument, done: int) -> list[int]:
     return sorted(starts)
 
 
-def position(plan: ShardsPlanDocument, record: PlanRecord, state: StreamState) -> int:
+def position(plan: ShardsPlanDocument, record: CallRecord, state: StreamState) -> int:
     """How many calls of the plan are done, by the stream and the record; TargetError where the two do not agree."""
     found, calls = list(state.layout.starts), len(plan.calls)
     allowed = [*range(record.done, min(record.done + 1 + record.begun, calls + 1)), *([calls] * record.is_new)]
@@ -267,7 +280,7 @@ def check_stream(plan: ShardsPlanDocument, state: StreamState) -> None:
 def carry_out(
     plan: ShardsPlanDocument,
     resharder: Resharder,
-    record: PlanRecord,
+    record: CallRecord,
     waiting: Waiting,
     say: Callable[[str], None] = lambda _: None,
 ) -> Progressed:
@@ -329,7 +342,7 @@ def _settled(resharder: Resharder, waiting: Waiting) -> StreamState:
 
 
 def _seen(
-    plan: ShardsPlanDocument, record: PlanRecord, resharder: Resharder, waiting: Waiting, *, needed: bool = True
+    plan: ShardsPlanDocument, record: CallRecord, resharder: Resharder, waiting: Waiting, *, needed: bool = True
 ) -> StreamState:
     """The stream once it differs from what it was before the call; as it is in the end, where that is not `needed`."""
     until, pause, before = waiting.clock() + waiting.longest, FIRST_LOOK, layout_after(plan, record.done)

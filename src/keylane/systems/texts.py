@@ -189,7 +189,11 @@ def of_headers(headers: Sequence[Headers]) -> pa.Array:
 
 
 def _packed(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
-    return repr([(name, None if value is None else bytes(value)) for name, value in headers]).encode("utf-8", "replace")
+    """The form of a list of pairs of text and bytes, which is what clients give; of other forms the same."""
+    text = repr(headers)
+    if not text.startswith("[(") or "bytearray(" in text:
+        text = repr([(name, None if value is None else bytes(value)) for name, value in headers])
+    return text.encode("utf-8", "replace")
 
 
 def row_message_digest(columns: Mapping[str, pa.Array]) -> pa.Array:

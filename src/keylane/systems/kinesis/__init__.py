@@ -8,7 +8,8 @@
     follow      a stream as the source of a route; target: as its target; writer: what a task of it writes
     stream      a stream as `verify` reads it; data: as `identify`, `check` and `profile` do
     load        what a stream carries over its key space: read, or as its metrics count it
-    reshard     splits and merges of a stream
+    reshard     splits and merges of a stream; lineage: where each shard ended, and what is in it
+    migration   a stream as the new side of a mirror
     put         a contract in boto3, through explicit hash keys; requests, and what becomes of refused records
 
 The public names are those of `put`.

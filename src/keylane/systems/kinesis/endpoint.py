@@ -5,6 +5,7 @@ What each ability does is in a module of its own, which is imported when it is a
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
     from keylane.systems.delivery import DeliveredMessage
     from keylane.systems.flow import Followed, Origin, RouteTarget
     from keylane.systems.kinesis.access import KinesisAccess
+    from keylane.systems.kinesis.migration import ShardTips
     from keylane.systems.kinesis.writer import ShardBatches
     from keylane.systems.messages.values import TopicFields
+    from keylane.systems.migrations import Migrator
     from keylane.systems.resharding import Resharder
+    from keylane.systems.shard_migrations import ShardLineage
     from keylane.systems.streams import Description, Stream
 
 
@@ -41,6 +45,8 @@ class KinesisEndpoint(Endpoint):
     messages: ClassVar[bool] = True
     key_encoding: ClassVar[Encoding] = "utf8"
     own_lanes: ClassVar[bool] = True
+    splits_lanes: ClassVar[bool] = True
+    writes_once: ClassVar[bool] = False
 
     @cached_property
     def access(self) -> KinesisAccess:
@@ -126,6 +132,42 @@ class KinesisEndpoint(Endpoint):
         from keylane.systems.kinesis.reshard import KinesisResharder
 
         return KinesisResharder(self.access, self.address.name)
+
+    def lineage(self) -> ShardLineage:
+        """All shards that the service lists, and their sequence numbers."""
+        from keylane.systems.kinesis.lineage import KinesisLineage
+
+        return KinesisLineage(self.access, self.address.name)
+
+    @cached_property
+    def _tips(self) -> ShardTips:
+        from keylane.systems.kinesis.migration import ShardTips
+
+        return ShardTips(self.access, self.address.name)
+
+    def lane_ends(self) -> tuple[int, ...]:
+        """The sequence number of the last record of each open shard; shards are read to their tips, once."""
+        return self._tips.look() if self.lanes_there([self.address.name])[self.address.name] else ()
+
+    def reader_starts(self, starts: Sequence[int]) -> list[tuple[str, str]]:
+        """The shards by their ids, and the sequence numbers of the last copies."""
+        from keylane.systems.kinesis.migration import reader_starts
+
+        return reader_starts(self.layout(), starts)
+
+    def create_like(self, source: Endpoint, lanes: int) -> None:  # noqa: ARG002  nothing of it can be set here
+        """With shards of equal width, and the settings that a new stream has."""
+        from keylane.systems.kinesis.shards import create_stream
+
+        if not self.lanes_there([self.address.name])[self.address.name]:
+            create_stream(self.access, self.address.name, lanes)
+
+    @contextmanager
+    def migrator(self) -> Iterator[Migrator]:
+        """The stream as the new side of a mirror."""
+        from keylane.systems.kinesis.migration import KinesisMigrator
+
+        yield KinesisMigrator(self.access, self.address.name)
 
     def follow_messages(self, spark: SparkSession, known: str) -> Followed:
         """The shards, parents before children."""

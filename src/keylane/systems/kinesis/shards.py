@@ -3,6 +3,7 @@
     describe_stream   whether it is there, what it takes of a record, whether it heeds keys
     create_stream     a new one, for `--create`
     shards_of         every shard with its range and parents, closed ones too, while the service remembers them
+    shards_with_sequences   the same with the numbers that their records lie between
     readable          the shards that may be read next: those whose parents were read to their end
     in_lineage        all shards, each behind its parents: children have larger numbers than their parents
 
@@ -20,13 +21,14 @@ from keylane.keyspace.layout import Shard, ShardLayout
 from keylane.systems.kinesis.access import calling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from keylane.systems.kinesis.access import KinesisAccess
 
 #: Of a stream that does not say otherwise.
 RECORD_BYTES: Final = 1 << 20
 _ID: Final = re.compile(r"shardId-([0-9]{12})")
+_END: Final = "EndingSequenceNumber"
 _READY: Final = ("ACTIVE", "UPDATING")
 
 
@@ -68,15 +70,28 @@ def describe_stream(
 
 
 def shards_of(access: KinesisAccess, stream: str, error: type[DataError | TargetError] = DataError) -> ShardLayout:
-    """All shards that the service lists, page by page."""
-    found: list[Shard] = []
+    """All shards that the service lists."""
+    found = map(_shard, _listed(access, stream, error))
+    return ShardLayout(tuple(sorted(found, key=lambda one: (one.closed, one.start, one.end))))
+
+
+def shards_with_sequences(access: KinesisAccess, stream: str) -> list[tuple[Shard, int, int | None]]:
+    """The same with the sequence number that each begins at, and the one that a closed one ended at."""
+    found = [(_shard(one), one["SequenceNumberRange"]) for one in _listed(access, stream, TargetError)]
+    return [
+        (shard, int(numbers["StartingSequenceNumber"]), int(numbers[_END]) if _END in numbers else None)
+        for shard, numbers in found
+    ]
+
+
+def _listed(access: KinesisAccess, stream: str, error: type[DataError | TargetError]) -> Iterator[dict[str, Any]]:
+    """Page by page."""
     asked: dict[str, Any] = {"StreamName": stream}
     while asked:
         with calling(access, stream, error):
             answer = access.client().list_shards(**asked)
-        found += map(_shard, answer["Shards"])
+        yield from answer["Shards"]
         asked = {"NextToken": answer["NextToken"]} if answer.get("NextToken") else {}
-    return ShardLayout(tuple(sorted(found, key=lambda one: (one.closed, one.start, one.end))))
 
 
 def _shard(given: dict[str, Any]) -> Shard:
@@ -86,7 +101,7 @@ def _shard(given: dict[str, Any]) -> Shard:
         int(given["HashKeyRange"]["StartingHashKey"]),
         int(given["HashKeyRange"]["EndingHashKey"]),
         parents=tuple(filter(None, parents)),
-        closed="EndingSequenceNumber" in given["SequenceNumberRange"],
+        closed=_END in given["SequenceNumberRange"],
     )
 
 

@@ -23,6 +23,7 @@ from keylane.router import Router
 from keylane.systems.delivery import DeliveredMessage
 from keylane.systems.kinesis.access import access_of
 from keylane.systems.kinesis.messages import TIME, key_of, message_of, own_headers, value_of
+from keylane.systems.kinesis.migration import last_numbers
 from keylane.systems.kinesis.reader import ShardReader
 from keylane.systems.kinesis.shards import describe_stream, id_of, in_lineage, number_of, shards_of
 from keylane.systems.kinesis.target import read_spaces
@@ -98,13 +99,14 @@ class ShardChunks(ChunkReader):
     """Reads shards, one after the other, within these times in milliseconds. `discarded` counts as it reads.
 
     `spaces` are the lanes of a target's streams as ranges, by which its records are known; `lanes` are those of shards
-    by number.
+    by number. `upto` are sequence numbers of last records that are read, by stream and number of the shard.
     """
 
     access: KinesisAccess
     spaces: Mapping[str, KeySpace] | None = None
     lanes: Mapping[int, int] | None = None
     between: tuple[int | None, int | None] = (None, None)
+    upto: Mapping[tuple[str, int], int] = field(default_factory=dict)
     discarded: int = field(default=0, init=False)
     cut: str = field(default="", init=False)
 
@@ -117,7 +119,7 @@ class ShardChunks(ChunkReader):
         return found
 
     def __getstate__(self) -> Any:
-        return self.wanted, self.access, self.spaces, self.lanes, self.between
+        return self.wanted, self.access, self.spaces, self.lanes, self.between, self.upto
 
     def __setstate__(self, state: Any) -> None:
         self.__init__(*state)  # type: ignore[misc]  # all that is not sent begins anew
@@ -133,9 +135,12 @@ class ShardChunks(ChunkReader):
                 "the stream no longer has a shard", got=f"{topic}/{lane}", hint="its records have expired"
             )
         since, until = self.between
+        last = self.upto.get((topic, lane))
         reader = ShardReader(self.access, topic, shards[lane], since_ms=since)
         for taken in reader.turns(until):
             within = [one for one in taken if one.position >= start and (end is None or one.position < end)]
+            if last is not None:
+                within = [one for one in within if int(one.sequence) <= last]
             if within:
                 self.discarded += sum(one.discarded for one in within)
                 yield self._chunk(within, topic, shards[lane], layout, dead=dead)
@@ -214,9 +219,10 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
     dead = options.dead_letters or dead_topic(address.name)
     spaces = read_spaces(Path(options.state)) if options.state is not None else {}
     shards: dict[str, list[Shard]] = {}
+    layouts: dict[str, ShardLayout] = {}
     for name in streams:
         describe_stream(access, name, TargetError)
-        layout = shards_of(access, name, TargetError)
+        layout = layouts[name] = shards_of(access, name, TargetError)
         shards[name] = in_lineage(layout)
         spaces.setdefault(name, _placed_by(contract, name, address.name, layout.key_space))
     if begun is not None:
@@ -227,7 +233,12 @@ def target_stream(address: Address, contract: Contract | None, options: StreamOp
     columns = None if from_messages else source.columns(begun[0].kind or None if begun else None)
     values = bool(fields.spec.of_value) or options.values
     wanted = WantedColumns(values=values, times=fields.spec.of_time, headers=True, contents=options.values)
-    reader = ShardChunks(wanted, access, spaces)
+    # Of a mirror: the copies end at a sequence number in each lane, and what producers wrote is behind.
+    upto = dict[tuple[str, int], int]()
+    if options.ends is not None:
+        last = last_numbers(layouts[address.name], spaces[address.name], options.ends)
+        upto = {(address.name, number): end for number, end in last.items()}
+    reader = ShardChunks(wanted, access, spaces, upto=upto)
     stream = Stream(
         str(address),
         tuple(parts),

@@ -43,7 +43,7 @@ Pure: the world is an argument. Kafka: `keylane.systems.kafka.migration`. All in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,10 +61,7 @@ Phase: TypeAlias = Literal[
     "done",
     "rolled-back",
 ]
-PHASES: Final[tuple[Phase, ...]] = (
-    *("begun", "copying", "holding", "doubling", "fenced", "growing", "resharding"),
-    *("open", "drained", "done", "rolled-back"),
-)
+PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 #: Which phases may follow which.
 FOLLOWING: Final[dict[Phase | None, tuple[Phase, ...]]] = {
     None: ("begun",),

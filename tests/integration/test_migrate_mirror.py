@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from keylane.migration.cutover import Phase
     from keylane.systems.broker import Cluster
 
 
@@ -60,7 +61,8 @@ def test_a_producer_that_looks_late_writes_what_it_kept(
     create_topic(broker, f"{run.topic}.v2", 1)
     journal = FolderJournal(tmp_path / "j")
     journal.begin(run.save_plan(dual=True))
-    for number, phase in enumerate(("begun", "copying", "doubling")):
+    phases: tuple[Phase, ...] = ("begun", "copying", "doubling")
+    for number, phase in enumerate(phases):
         journal.append(Entry(number, 1, phase))
     old, new = Router(run.old), Router(run.new)
     with MigratingProducer(journal, "p0", old=old, new=new, bootstrap=run.bootstrap, look_seconds=0.5) as producer:

@@ -25,10 +25,10 @@ from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.migration import TopicJournal
-from keylane.systems.kafka.migration_clients import spark_offsets
+from keylane.systems.kafka.migration_clients import GatedConsumer, spark_offsets
 from keylane.systems.kafka.producers import KeyedProducer
 from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
-from keylane.systems.migrations import UNNAMED
+from keylane.systems.migrations import SAY_AFTER, UNNAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,13 +197,39 @@ def test_marks_of_transactions_below_a_fence_do_not_hold_a_lane(
     try:
         # The record of the second transaction is at 2, and its mark at 3: nobody commits 4.
         consumer.commit(offsets=[TopicPartition(run.topic, 0, 2)], asynchronous=False)
-        waits = run_migrate(run.plan, all_stopped=True, patience=2)
+        said = list[str]()
+        waits = run_migrate(run.plan, all_stopped=True, patience=SAY_AFTER + 1, say=said.append)
         assert waits.waits_for is not None
         assert waits.waits_for.names == ["0"]
+        assert said[-1] == "it waits for readers to drain 1 old lane by commits up to the fences: 0"
         consumer.commit(offsets=[TopicPartition(run.topic, 0, 3)], asynchronous=False)
         assert run_migrate(run.plan, all_stopped=True, patience=30).phase == "done"
     finally:
         consumer.close()
+
+
+def test_a_commit_that_the_client_ignores_in_silence_is_refused(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """A reader that only calls `commit()` drains no lane: nothing is stored for it, as the gate asks for."""
+    name = topic(1)
+    writer = Producer(librdkafka_settings(broker))
+    writer.produce(name, b"1", b"k")
+    writer.flush(30)
+    own = {"group.id": name, "enable.auto.commit": False, "enable.auto.offset.store": False}
+    consumer = Consumer({**librdkafka_settings(broker), **own, "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(name, 0, 0)])
+    gated = GatedConsumer(consumer, tmp_path / "journal")
+    try:
+        record = gated.poll(30)
+        assert record.error() is None
+        with pytest.raises(UsageError, match=r"commit\(message=record\)"):
+            gated.commit()
+        consumer.store_offsets(message=record)
+        assert [one.offset for one in gated.commit()] == [1]
+        assert [one.offset for one in gated.commit(message=record, asynchronous=False)] == [1]
+    finally:
+        gated.close()
 
 
 @pytest.fixture

@@ -9,13 +9,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.integration.live_migration import LiveMigration, contract_file
 from tests.integration.topics import create_topic, read_back
 
 from keylane import Router
+from keylane.errors import UsageError
 from keylane.migration.cutover import Entry
-from keylane.pipelines.migrate_run import run_migrate
+from keylane.pipelines.migrate_run import run_migrate, status_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
+from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.migration_clients import MigratingProducer
 from keylane.systems.migration_journal import FolderJournal
 
@@ -79,3 +82,15 @@ def test_a_producer_that_looks_late_writes_what_it_kept(
     assert found == [(b"k1", b"1"), (b"k2", b"2"), (b"k3", b"3")], (
         "all behind the fence, as they were when they were sent"
     )
+
+
+def test_another_key_without_a_format_of_values_is_refused_before_anything_is_made(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = mirrored(broker, tmp_path, topic(2), (2, 3), key={"fields": ["merchant", "card"], "encoding": "utf8"})
+    run.save_plan(producers=())
+    with pytest.raises(UsageError, match=r"--value json"):
+        run_migrate(run.plan, all_stopped=True, patience=5)
+    assert status_migrate(run.plan).phase is None
+    admin = AdminClient({**librdkafka_settings(broker)})
+    assert str(run.new_topic) not in admin.list_topics(timeout=30).topics

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 #: Queries that a table shows; all of them are in the other formats.
 SHOWN: Final = 40
+TITLE: Final = "By query; an event counts in each of its windows, and each group of a window is a result:"
 COLUMNS: Final = ("query_id", "events", "windows", "dropped", "corrected", "errors", "error")
 _options: Final = grouped(
     click.option(
@@ -180,7 +181,9 @@ def as_result(document: AggregateDocument, *, follow: bool) -> Result:
     ordered = sorted(document.queries, key=lambda one: (not (one.errors or one.unfit), -one.events, one.query_id))
     rows = [one.model_dump() for one in ordered[:SHOWN]]
     code = INTERRUPTED if document.stopped and not follow else 0
-    return Result(document, [Section(COLUMNS, rows)], list(_lines(document)), code, answer=list(_answer(document)))
+    return Result(
+        document, [Section(COLUMNS, rows, TITLE)], list(_lines(document)), code, answer=list(_answer(document))
+    )
 
 
 def _answer(document: AggregateDocument) -> Iterator[str]:
@@ -192,7 +195,13 @@ def _answer(document: AggregateDocument) -> Iterator[str]:
     if document.late:
         yield f"  {count(document.late)} events were late; {count(document.corrections)} corrections were delivered"
     if document.dead:
-        yield f"  dead letters: {count(document.dead)}, in {document.target}/_dead"
+        yield f"  dead letters: {count(document.dead)}, in {_dead_letters(document.target)}"
+
+
+def _dead_letters(target: str) -> str:
+    from keylane.systems.endpoint import parse_address
+
+    return f"{target}{'/_dead' if parse_address(target).is_path else '.dlq'}"
 
 
 def _lines(document: AggregateDocument) -> Iterator[str]:
@@ -261,7 +270,8 @@ def explain(target: str, lanes: int, report: str | None, force: bool, output: st
         ("query_id", "events", "share"), [one.model_dump() for one in document.hottest], forms={"share": share}
     )
     hot = f"{count(document.queries_with_90_percent)} of {plural(document.queries, 'query')}"
-    answer = [f"{hot} have 90 % of {count(document.events)} matched events, in {count(document.windows)} windows"]
+    have = agree(document.queries_with_90_percent, "has", "have")
+    answer = [f"{hot} {have} 90% of {count(document.events)} matched events, in {count(document.windows)} results"]
     lines = [document.advice, *([f"page: {report}"] if report else [])]
     return Result(document, [divisions, hottest], lines, answer=answer), output
 

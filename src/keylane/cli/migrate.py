@@ -146,7 +146,10 @@ def plan(
 
 def _result(document: MigratePlanDocument, saved: str | None, report: str | None) -> Result:
     steps = Section(STEPS, document.steps, "Steps, in order; -o json says why each is needed:")
+    everyone = len(document.drain) > 1 and all(len(old) == document.old.lanes > 1 for old in document.drain.values())
     rows = [{"lane": lane, "waits_for": ", ".join(map(str, old))} for lane, old in document.drain.items()]
+    if everyone:
+        rows = [{"lane": "each", "waits_for": f"all {count(document.old.lanes)} old lanes"}]
     title = "Each new lane (partition) waits for these old lanes to be drained to their fence:"
     if len(rows) > SHOWN:
         title = f"The first {SHOWN} of {count(len(rows))} new lanes wait for these old lanes; -o json has all:"
@@ -375,6 +378,8 @@ def _status(document: MigrateStatusDocument, report: str | None = None) -> Resul
         known = document.lag is not None
         of = plural(len(document.lanes), "old lane")
         parts.append(f"{count(drained)} of {of} drained, lag {count(document.lag or 0)}" if known else f"{of} fenced")
+    if document.copy_lag is not None:
+        parts.append(f"{count(document.copy_lag)} offsets are not copied yet")
     if document.seconds_left is not None:
         parts.append(f"about {duration(document.seconds_left)} left")
     if document.shards is not None:
@@ -383,6 +388,7 @@ def _status(document: MigrateStatusDocument, report: str | None = None) -> Resul
     if document.pause_seconds is not None:
         parts.append(f"producers paused for {duration(document.pause_seconds)}")
     lines = [_waiting(document)] if document.waits_for else []
+    lines += [] if document.phase else [f"carry it out: keylane migrate run {document.plan}"]
     lines += _begins(document.begins)
     if document.copies:
         lines.append("copies are written at least once: verify counts those that are there again")
@@ -429,12 +435,14 @@ def _waiting(document: MigrateStatusDocument) -> str:
     waits = document.waits_for
     assert waits is not None
     text = waits_in_words(Wait(waits.why, tuple(waits.names)))
-    more = "; stop them, then: keylane migrate run PLAN --producers-stopped" if waits.why == "producers" else ""
+    more = "; stop them, then: " if waits.why == "producers" else ""
+    more += f"keylane migrate run {document.plan} --producers-stopped" if more else ""
     return f"it {text}{more}"
 
 
 def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Result:
-    old = sum(one.old_records for one in document.lanes)
+    # The lanes are those of the new contract: by a mirror what lies below the fences is in other ones.
+    old = document.records - sum(one.new_records for one in document.lanes)
     if document.shards is not None:
         old = sum(one.records for one in document.shards if one.side == "old")
     line = (

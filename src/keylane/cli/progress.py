@@ -228,10 +228,13 @@ def following_line(what: str, batches: int, records: int, ago: float) -> str:
     >>> following_line("route", 0, 0, 9.0)
     'route: following, nothing yet; Ctrl-C ends it'
     >>> following_line("route", 3, 40_000, 2.0)
-    'route: following, 40,000 records in 3 batches, the last 2.0 s ago; Ctrl-C ends it'
+    'route: following, Ctrl-C ends it: 40,000 records in 3 batches, the last 2.0 s ago'
     """
+    if not batches:
+        return f"{what}: following, nothing yet; Ctrl-C ends it"
+    # How to end it comes first: a terminal of 80 columns cuts the line's end off.
     done = f"{plural(records, 'record')} in {plural(batches, 'batch')}, the last {duration(ago)} ago"
-    return f"{what}: following, {done if batches else 'nothing yet'}; Ctrl-C ends it"
+    return f"{what}: following, Ctrl-C ends it: {done}"
 
 
 def progress_line(done: Done, records: int, bytes_before: int, seconds: float, there: tuple[int, int] | None) -> str:

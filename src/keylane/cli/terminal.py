@@ -15,7 +15,7 @@ import shutil
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -24,7 +24,7 @@ import click
 from keylane.errors import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 #: Over the line that is there.
 _AGAIN: Final = "\r\x1b[K"
@@ -106,10 +106,10 @@ def say(text: str, *, nl: bool = True) -> None:
     """Print to stderr, whether or not anybody asked for quiet: errors, and what must not be missed."""
     from keylane.cli.tables import wrapped
 
-    line.step_aside()
     width = width_of(sys.stderr)
     safe = "\n".join(part for one in visible(text, keep=_LAYOUT).split("\n") for part in wrapped(one, width))
-    click.echo(safe, nl=nl, file=_unguarded(sys.stderr))
+    with line.aside():
+        click.echo(safe, nl=nl, file=_unguarded(sys.stderr))
 
 
 def note(text: str) -> None:
@@ -120,7 +120,7 @@ def note(text: str) -> None:
 
 def fail(text: str) -> None:
     """Print an error to stderr; its first word is red on a terminal."""
-    line.step_aside()
+    line.end()
     safe = visible(f"error: {text}", keep=_LAYOUT)
     if colours(sys.stderr):
         head, mark, rest = safe.partition(":")
@@ -179,6 +179,13 @@ class LiveLine:
             if self._drawn:
                 overwrite()
                 self._drawn = False
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the terminal's line to somebody else for as long as this is open: nothing is drawn meanwhile."""
+        with self._lock:
+            self.step_aside()
+            yield
 
     def draw(self) -> None:
         """Draw it now."""
@@ -248,8 +255,8 @@ class GuardedStream(io.TextIOBase):
     def write(self, text: str) -> int:
         """Print without control characters; nothing once the stream is muted."""
         if not self.muted:
-            line.step_aside()
-            self.unguarded.write(visible(text, keep=_LAYOUT))
+            with line.aside():
+                self.unguarded.write(visible(text, keep=_LAYOUT))
         return len(text)
 
     def flush(self) -> None:

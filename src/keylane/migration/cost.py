@@ -232,7 +232,7 @@ def _no_keys(measure: StreamMeasure | None, terms: RunTerms) -> str:
     if measure is None:
         return NOT_ASKED
     if not terms.keys_comparable:
-        return "the lane depends on more than the record's key, or both contracts take another key"
+        return "the lane depends on more than the record's key, or the contracts do not take the same key"
     return "" if measure.sample or measure.whole else measure.sample_basis
 
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from keylane.contract.fields import FieldSpec
 from keylane.errors import BrokerError, SparkError, TargetError, UnsupportedError
 from keylane.numbers import count, duration
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -69,6 +71,7 @@ class RouteMirror:
         """Make the new stream where it is missing; one that has records of somebody else is refused."""
         into = self._into
         into.check_apart(self._from)
+        self._check_values()
         if not into.own_lanes:
             return
         name = into.address.name
@@ -87,6 +90,13 @@ class RouteMirror:
             raise TargetError.of("the new stream is gone, and records were copied into it", got=self.target, hint=hint)
         into.create_like(self._from, self.lane_count)
 
+    def _check_values(self) -> None:
+        """Refuse a key that is in the values of messages whose format is not given, before anything is made."""
+        options = self.options or StreamOptions()
+        # Files have columns, and no values.
+        with suppress(UnsupportedError):
+            self._from.message_fields(FieldSpec.sent(self.contract, keys_sent=options.keys_sent))
+
     def copy(self, check: Callable[[], None]) -> bool:
         """Copy what is there now. It has caught up when that took little time, or no less than the time before."""
         found, seconds = self._routed(check)
@@ -95,6 +105,9 @@ class RouteMirror:
             # A system without offsets is read to its ends, which is not to begin only while producers wait.
             self.ends()
         self.say(f"copied {count(found.counts.in_)} records in {duration(seconds)}; {count(found.total.in_)} in all")
+        if found.total.dead:
+            dead = f"{self.target}/_dead" if self._into.address.is_path else self._into.dead_stream
+            self.say(f"{count(found.total.dead)} of them have no lane, and are dead letters in {dead}")
         return not found.counts.in_ or seconds <= CAUGHT_UP or 0 < before <= seconds
 
     def _routed(self, check: Callable[[], None]) -> tuple[Routed, float]:

@@ -242,7 +242,8 @@ def rollback_migrate(
     """Let producers go on under the old contract; refused once the stream has been given its lanes."""
     saved = read_plan(path, journal, options)
     if saved.journal.plan() is None:
-        raise UsageError.of("the migration has not been begun", got=saved.journal_at)
+        hint = "nothing was changed, so there is nothing to roll back; keylane migrate run begins it"
+        raise UsageError.of("the migration has not been begun", got=saved.journal_at, hint=hint)
     if saved.plan.shards is not None:
         with _keeper(saved, lease) as keeper:
             return roll_back_shards(saved, keeper, patience)

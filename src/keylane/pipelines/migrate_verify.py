@@ -61,7 +61,7 @@ MEANINGS: Final = {
     "duplicated": "each record of a named writer is there once",
     "stale_epochs": "along a lane epochs never decrease",
     "wrong_epoch": "records below a fence are of the old epoch, and those behind it of the new one",
-    "undrained": "old lanes that a named group has not committed up to their fences",
+    "undrained": "every named group has committed all old lanes up to their fences",
     "copied": "each record of the old stream below its fence is in the new one once, unchanged, in its lane and order",
     "written_twice": "each record that a producer wrote to both streams is in the new one behind the copies",
 }
@@ -381,6 +381,8 @@ def _certificate(
         broken["copied"] = found.verdict.records, wrong
         unproven += [] if plan.copies is None else inside_of_a_rewind(verdict)
         unproven += [*copy.unproven, *(f"copied, {one.rule}: {one.why}" for one in found.unproven)]
+        if dead := found.verdict.facts.get("dead"):
+            unproven.append(f"{count(dead)} records are dead letters of {saved.new_address}, and not in its lanes")
         if copy.doubled is not None:
             broken["written_twice"] = copy.doubled[0], len(copy.doubled[1])
     violations = sum(number for _, number in broken.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
-from keylane.numbers import count, duration, percent, plural, times
+from keylane.numbers import agree, count, duration, percent, plural, times
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import chart, fact, facts, intro_of, section, sentence, whole_page
 from keylane.report.shards_page import stacked
@@ -43,14 +43,15 @@ def aggregate_page(document: AggregateExplainDocument) -> str:
 
 def _top(document: AggregateExplainDocument) -> Markup:
     hot = plural(document.queries_with_90_percent, "query")
-    headline = f"{hot} of {count(document.queries)} have 90 % of {count(document.events)} matched events"
+    have = agree(document.queries_with_90_percent, "has", "have")
+    headline = f"{hot} of {count(document.queries)} {have} 90% of {count(document.events)} matched events"
     state = document.state
     late, failing = len(document.late), len(document.failing)
     return join(
         tag("h1", headline),
         tag("p", sentence(document.advice), class_="sub"),
         facts(
-            fact("Delivered", plural(document.windows, "window"), f"of {plural(document.queries, 'query')}"),
+            fact("Delivered", plural(document.windows, "result"), f"of {plural(document.queries, 'query')}"),
             fact("Late", plural(late, "query"), "with events after their windows") if late else None,
             fact("Failing", plural(failing, "query"), "that fail on events, or do not fit them") if failing else None,
             fact("Open", plural(state.open_windows, "window"), f"{count(state.state_bytes)} bytes of state")

@@ -142,7 +142,7 @@ def phases_drawing(document: MigrateStatusDocument, width: int = WHOLE) -> Marku
             for one, labelled in zip(ticks, labels, strict=True)
         ),
         *rows,
-        text("since the first entry; red: producers stand", box.left, box.bottom + 36),
+        text("since the first entry; red: producers are paused", box.left, box.bottom + 36),
         kind="loads",
     )
 

@@ -262,12 +262,16 @@ def stacked(heads: Mapping[str, str], rows: Iterable[Sequence[str]], label: str)
 
 def _cell(number: int, head: tuple[str, str], text: str) -> Markup:
     name, kind = head
-    # Ids are not broken at their hyphens: each is to be copied.
-    words = join(*(tag("span", one, class_="whole") if "-" in one else one for one in re.split(r"( and )", text)))
+    # Ids and options are not broken at their hyphens: each is to be copied.
+    words = join(*(tag("span", one, class_="whole") if _is_whole(one) else one for one in re.split(r"(\s+)", text)))
     inner = tag("span", words)
     if not number:
         return tag("th", inner, scope="row", class_=kind or None, data_head=name)
     return tag("td", inner, class_=kind or None, data_head=name)
+
+
+def _is_whole(word: str) -> bool:
+    return "-" in word and "/" not in word
 
 
 def more_rows(total: int, what: str) -> Markup | None:

@@ -51,6 +51,10 @@ SETTLE: Final = 0.25
 UNNAMED: Final = "records without keylane.source"
 #: Seconds between two looks: while producers wait, and while readers are waited for.
 SOON, LATER = 0.05, 0.5
+#: Seconds after which a wait is reported, and how often it is again.
+SAY_AFTER, SAY_AGAIN = 3.0, 30.0
+#: How many old lanes such a report names.
+_NAMED: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,7 @@ class Driver:
         """
         lease = self._lease()
         begun, waits = self.waiting.clock(), None
+        said = begun - SAY_AGAIN + SAY_AFTER
         while True:
             if not self.keeper.holds(lease):
                 lease = self._lease(lease)
@@ -222,8 +227,13 @@ class Driver:
                     return MigrationOutcome(entries, None, self._appended)
                 if self._take(step, len(entries), lease.epoch):
                     begun = self.waiting.clock()
+                    said = begun - SAY_AGAIN + SAY_AFTER
                     continue
                 waits = step if isinstance(step, Wait) else None
+                if waits and self.waiting.clock() - said > SAY_AGAIN:
+                    said = self.waiting.clock()
+                    how = "; once they have: migrate run with --producers-stopped" if waits.why == "producers" else ""
+                    self.say(f"it {waits_in_words(waits)}{how}")
             except FencedError:
                 raise
             except BrokerError as error:
@@ -350,4 +360,5 @@ def waits_in_words(waits: Wait) -> str:
         return f"waits for producers to stop and acknowledge: {missing}" if missing else "waits for producers to stop"
     if waits.why == "writes":
         return "waits for writes to the old lanes to end: a producer was not stopped, or has a transaction open"
-    return f"waits for readers to drain {plural(len(waits.names), 'old lane')}: {', '.join(waits.names[:12])}"
+    behind, more = plural(len(waits.names), "old lane"), ", …" if len(waits.names) > _NAMED else ""
+    return f"waits for readers to drain {behind} by commits up to the fences: {', '.join(waits.names[:_NAMED])}{more}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -186,3 +188,10 @@ def test_one_query_or_a_list_of_them() -> None:
         queries_of([])
     with pytest.raises(UsageError, match="is an object"):
         queries_of(["q1"])
+
+
+def test_the_functions_that_are_allowed_are_in_the_docs() -> None:
+    """The error for any other one sends its reader there."""
+    page = (Path(__file__).parents[3] / "docs" / "commands" / "aggregate.md").read_text(encoding="utf-8")
+    listed = page.split("| of | functions |")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == FUNCTIONS

@@ -193,7 +193,7 @@ def test_a_route_that_follows_says_so_what_it_did_and_how_to_end_it(
     terminal.line.draw()
     assert "route: following, nothing yet; Ctrl-C ends it" in capsys.readouterr().err
     progress.show(DONE)
-    assert "route: following, 1,000 records in 1 batch, the last 0.0 s ago; Ctrl-C" in capsys.readouterr().err
+    assert "route: following, Ctrl-C ends it: 1,000 records in 1 batch, the last 0.0 s ago" in capsys.readouterr().err
     progress.clear()
 
 

@@ -40,11 +40,13 @@ if TYPE_CHECKING:
     from keylane.aggregation.choose import Divided
 
 _HOTTEST: Final = 10
+#: What a source of `explain` is called in errors.
+PLACE: Final = "what is explained, of a topic or stream its state folder,"
 
 
 def explain_load(target: str, lanes: int) -> AggregateExplainDocument:
     """The load of lanes by the windows that a target's aggregation has delivered."""
-    folder = path_of(parse_address(target), "the target")
+    folder = path_of(parse_address(target), PLACE)
     windows = delivered_windows(folder)
     kept = folder / STATE if (folder / STATE).is_dir() else folder
     return explained(target, windows, lanes, newest_manifest(kept), _last_metrics(folder))
@@ -55,7 +57,7 @@ def plan_load(target: str, counts: Sequence[int] | None, limit: float | None = N
 
     `limit` is the fullest lane that is allowed, over the mean.
     """
-    folder = path_of(parse_address(target), "the target")
+    folder = path_of(parse_address(target), PLACE)
     windows = delivered_windows(folder)
     running = running_as(_last_metrics(folder))
     if counts is None and running is None:

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 #: Manifests are cumulative; the older ones are kept for inspection.
 KEPT_MANIFESTS: Final = 100
-FORMAT: Final = 3
+#: The formats of states, by work.
+FORMATS: Final = {"match": 3, "aggregation": 4}
 #: The files of a batch in a target.
 _BATCH: Final = re.compile(r"(?:batch=)?(\d+)(?:\.json)?", re.ASCII)
 #: Before the first record.
@@ -263,19 +264,25 @@ def open_state(path: Path, head: RunHead, work: str = "match") -> Iterator[State
         if not known.exists():
             if any((path / "batches").iterdir()) or (path / "checkpoint").exists():
                 raise _damaged(known, "it is missing")
-            write_sealed(known, {"format": FORMAT, **asdict(head)})
+            write_sealed(known, {"format": FORMATS[work], **asdict(head)})
         plain = _object(known)
-        if _SEAL not in plain and plain.get("format", 1) in range(1, FORMAT):
-            hint = f"end it with that keylane, or start a new {work} with another --to and --state"
-            what = f"{path} is the state of a {work} of an older keylane"
-            raise TargetError.of(what, got=f"format {plain.get('format', 1)}", allowed=f"format {FORMAT}", hint=hint)
+        if _SEAL not in plain and plain.get("format", 1) in range(1, FORMATS[work]):
+            raise _of_another_keylane(path, work, plain)
         found = read_sealed(known)
+        if found.get("format") != FORMATS[work]:
+            raise _of_another_keylane(path, work, found)
         other = [name for name, value in asdict(head).items() if found.get(name) != value]
         if other:
             got = "; ".join(f"{name}: {found.get(name)!r}, now {asdict(head)[name]!r}" for name in other)
             hint = f"continue with the same options, or start a new {work} with another --to and --state"
             raise TargetError.of(f"{path} is the state of another {work}", got=got, hint=hint)
         yield StateFolder(path, lock, work=work)
+
+
+def _of_another_keylane(path: Path, work: str, head: Mapping[str, Any]) -> TargetError:
+    hint = f"end it with that keylane, or start a new {work} with another --to and --state"
+    got, allowed = f"format {head.get('format', 1)}", f"format {FORMATS[work]}"
+    return TargetError.of(f"{path} is the state of another version of {work}", got=got, allowed=allowed, hint=hint)
 
 
 _SEAL: Final = "seal"

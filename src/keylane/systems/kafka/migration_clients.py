@@ -344,6 +344,8 @@ class GatedConsumer:
         self._open: set[int] = set()
         self._looked = 0.0
         self._stands: dict[int, tuple[int, float]] = {}
+        #: Whether records were handed out, and whether offsets that somebody stored were committed since.
+        self._given = self._stored = False
         self._view.look()
 
     @property
@@ -385,11 +387,35 @@ class GatedConsumer:
             elif place[0] == self._new_topic:
                 passed.add(place)
                 self._pass_copies(place)
+        self._given = self._given or bool(given)
         return given
 
     def commit(self, *arguments: Any, **options: Any) -> Any:
-        """As the consumer does."""
+        """As the consumer does; without arguments it commits what was stored by `consumer.store_offsets`.
+
+        Such a commit is refused where nothing was ever stored: the client answers it in silence, and no lane drains.
+        """
+        named = arguments or options.get("message") is not None or options.get("offsets") is not None
+        if not named and self._given and not self._stored:
+            return self._commit_stored()
         return self.consumer.commit(*arguments, **options)
+
+    def _commit_stored(self) -> Any:
+        """The first commit of stored offsets, waited for: the client says only then that there are none."""
+        from confluent_kafka import KafkaException
+
+        try:
+            found = self.consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].name() != "_NO_OFFSET":
+                raise
+            what = "there is nothing to commit: no offset was stored, as enable.auto.offset.store=false has it"
+            hint = (
+                "commit(message=record) after the record was applied, or consumer.store_offsets(message=record) first"
+            )
+            raise UsageError.of(what, got="commit()", hint=hint) from None
+        self._stored = True
+        return found
 
     def close(self) -> None:
         """As the consumer does."""

@@ -15,6 +15,7 @@ from keylane.pipelines.stateful.state_folder import (
     Epoch,
     name_of,
     open_state,
+    write_sealed,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def test_damage_and_another_match_are_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_what_was_decided_first_stays_and_the_state_of_an_older_keylane_is_refused(tmp_path: Path) -> None:
+def test_what_was_decided_first_stays_and_the_state_of_another_version_is_refused(tmp_path: Path) -> None:
     with open_state(tmp_path / "state", HEAD) as state:
         assert state.settled("slots", lambda: 2) == 2
     with open_state(tmp_path / "state", HEAD) as state:
@@ -106,8 +107,15 @@ def test_what_was_decided_first_stays_and_the_state_of_an_older_keylane_is_refus
     del before["format"], before["seal"]
     known.write_text(json.dumps(before))
     with (
-        pytest.raises(TargetError, match=r"older keylane.*format 1.*allowed: format 3"),
+        pytest.raises(TargetError, match=r"another version.*format 1.*allowed: format 3"),
         open_state(known.parent, HEAD),
+    ):
+        pass
+    # An aggregation's has a format of its own, sealed from its first version on.
+    write_sealed(known.with_name("aggregation.json"), {**before, "format": 3})
+    with (
+        pytest.raises(TargetError, match=r"another version.*format 3.*allowed: format 4"),
+        open_state(known.parent, HEAD, "aggregation"),
     ):
         pass
 

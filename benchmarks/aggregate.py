@@ -132,8 +132,8 @@ def _against_spark(spark: SparkSession, folder: Path) -> Iterator[Figure]:
     yield Figure(name, median(ratios), "of its processor time", at_most=3.0)
     yield Figure("  of the dearest round", max(ratios), "of its processor time")
     found = {one.division: one for one in explain_load(str(folder / "out"), LANES).divisions}
-    yield Figure(f"fullest of {LANES} lanes by query", found["query"].max_of_mean, "of the mean")
-    by_window = found["query-window"].max_of_mean
+    yield Figure(f"fullest of {LANES} lanes by query", found["query"].max_over_mean, "of the mean")
+    by_window = found["query-window"].max_over_mean
     yield Figure(f"fullest of {LANES} lanes by query and window", by_window, "of the mean", at_most=1.5)
     fewer = found["query-window-partial"].received / found["query-window"].received
     yield Figure("partial aggregates", fewer, "of the matched events")

@@ -5,23 +5,30 @@ With a pause and by producers that write to both topics; folders as either side.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from tests.integration.live_migration import LiveMigration, contract_file
+from tests.integration.topics import create_topic, read_back
 
+from keylane import Router
 from keylane.errors import UsageError
+from keylane.migration.cutover import Entry
 from keylane.pipelines.migrate_run import run_migrate, status_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.kafka.migration_clients import MigratingProducer
 from keylane.systems.messages.headers import SOURCE
+from keylane.systems.migration_journal import FolderJournal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from keylane.migration.cutover import Phase
     from keylane.systems.broker import Cluster
 
 
@@ -58,6 +65,35 @@ def test_a_topic_is_mirrored_under_live_producers_and_a_live_reader(
         writer.flush()
         late = verify_migrate(run.plan)
         assert (late.verdict, [one.rule for one in late.rules if one.broken]) == ("broken", ["copied"])
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["looks while it is open", "looks when it is done"])
+def test_a_producer_that_looks_late_writes_what_it_kept(
+    done: bool, broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Readers may have drained, and the driver ended, before a producer that was held up sees the fence."""
+    run = mirrored(broker, tmp_path, topic(1), (1, 1))
+    create_topic(broker, f"{run.topic}.v2", 1)
+    journal = FolderJournal(tmp_path / "j")
+    journal.begin(run.save_plan(dual=True))
+    phases: tuple[Phase, ...] = ("begun", "copying", "doubling")
+    for number, phase in enumerate(phases):
+        journal.append(Entry(number, 1, phase))
+    old, new = Router(run.old), Router(run.new)
+    with MigratingProducer(journal, "p0", old=old, new=new, bootstrap=run.bootstrap, look_seconds=0.5) as producer:
+        record = {"k": ""}
+        for number in range(4):
+            record["k"] = f"k{number}"
+            producer.send(record, b"%d" % number)
+        while not journal.stopped(2):
+            time.sleep(0.05)
+        journal.append(Entry(3, 1, "open", (1,), (0,)))
+        if done:
+            journal.append(Entry(4, 1, "done"))
+    found = [(one.key, one.value) for one in read_back(broker, f"{run.topic}.v2")]
+    assert found == [(b"k1", b"1"), (b"k2", b"2"), (b"k3", b"3")], (
+        "all behind the fence, as they were when they were sent"
+    )
 
 
 def test_another_key_without_a_format_of_values_is_refused_before_anything_is_made(

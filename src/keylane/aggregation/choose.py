@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from keylane.aggregation.lanes import DIVISIONS, lane_loads, max_of_mean
+from keylane.aggregation.lanes import DIVISIONS, lane_loads, max_over_mean
 from keylane.numbers import plural
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Divided:
     @property
     def uneven(self) -> float:
         """The fullest lane beside the average, in matched events."""
-        return max_of_mean(self.loads[self.by])
+        return max_over_mean(self.loads[self.by])
 
     @property
     def work(self) -> float:
@@ -79,7 +79,7 @@ class Divided:
 def divided(windows: Sequence[WindowLoad], lanes: int, running: Running | None, limit: float = UNEVEN) -> Divided:
     """Choose a division for a number of lanes."""
     loads = {division: lane_loads(windows, lanes, division) for division in DIVISIONS}
-    uneven: dict[By, float] = {"query": max_of_mean(loads["query"]), "query-window": max_of_mean(loads["query-window"])}
+    uneven: dict[By, float] = {by: max_over_mean(loads[by]) for by in ("query", "query-window")}
     by = _by(uneven, running, limit)
     fewer = max(loads["query-window"]) / max(1, *loads["query-window-partial"])
     partial = running is None or running.partial or fewer >= UNEVEN

@@ -62,7 +62,7 @@ def lane_loads(windows: Iterable[WindowLoad], lanes: int, division: Division) ->
     return [loads[lane] for lane in range(lanes)]
 
 
-def max_of_mean(loads: list[int]) -> float:
-    """The fullest lane beside the average; 0 where there is no load."""
+def max_over_mean(loads: list[int]) -> float:
+    """The fullest lane over the mean lane; 0 where there is no load. As `measure.balance`, which stands on arrays."""
     total = sum(loads)
     return max(loads) * len(loads) / total if total else 0.0

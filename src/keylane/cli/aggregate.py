@@ -137,7 +137,7 @@ def aggregate(
             follow=follow,
             stop_asked=stopping.asked,
             ready=partial(listen, stopping, progress),
-            tell=partial(_told, progress),
+            tell=partial(_show, progress),
             say=lambda text: note(f"aggregate: {text}"),
         )
     finally:
@@ -146,7 +146,7 @@ def aggregate(
     return as_result(document, follow=follow), output
 
 
-def _told(progress: RouteProgress, metrics: dict[str, Any]) -> None:
+def _show(progress: RouteProgress, metrics: dict[str, Any]) -> None:
     """After a batch: how far it is, and how long the state took where it was rebuilt."""
     progress.reached(metrics["total"]["records"])
     if metrics["restored"]:
@@ -265,7 +265,7 @@ def explain(target: str, lanes: int, report: str | None, force: bool, output: st
 
         write(report, aggregate_page(document))
     rows = [{**one.model_dump(), "fullest": max(one.loads)} for one in document.divisions]
-    divisions = Section(("division", "received", "fullest", "max_of_mean"), rows, forms={"max_of_mean": times})
+    divisions = Section(("division", "received", "fullest", "max_over_mean"), rows, forms={"max_over_mean": times})
     hottest = Section(
         ("query_id", "events", "share"), [one.model_dump() for one in document.hottest], forms={"share": share}
     )
@@ -280,7 +280,7 @@ aggregate.add_command(queries)
 
 CHANGES: Final = 3
 UNMET: Final = 4
-PLANNED: Final = ("lanes", "division", "received", "fullest", "max_of_mean", "chosen")
+PLANNED: Final = ("lanes", "division", "received", "fullest", "max_over_mean", "chosen")
 
 
 def has_delivered(source: str) -> bool:
@@ -300,7 +300,7 @@ def plan_of(source: str, lanes: tuple[int, int] | None, max_over_mean: float | N
     document = plan_load(source, counts, max_over_mean)
     rows = [{**one.model_dump(), "chosen": "yes" if one.chosen else ""} for one in document.candidates]
     code = UNMET if not document.met else CHANGES if document.changes else 0
-    table = Section(PLANNED, rows, "divisions of the work", forms={"max_of_mean": times})
+    table = Section(PLANNED, rows, "divisions of the work", forms={"max_over_mean": times})
     return Result(document, [table], list(_planned(document)), code, answer=[_verdict(document)])
 
 

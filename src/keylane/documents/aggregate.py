@@ -100,7 +100,7 @@ class DivisionLoad(Document):
 
     division: Literal["query", "query-window", "query-window-partial"]
     received: Count = Field(description="Events, or partial aggregates where these are made first.")
-    max_of_mean: AtLeastZero = Field(description="The fullest lane beside the average.")
+    max_over_mean: AtLeastZero = Field(description="The fullest lane beside the average.")
     loads: list[Count] = Field(min_length=1, description="Of each lane.")
 
 
@@ -159,7 +159,7 @@ class PlannedDivision(Document):
     lanes: AtLeastOne
     received: Count = Field(description="Events, or partial aggregates where these are made first.")
     fullest: Count = Field(description="What the fullest lane receives of them.")
-    max_of_mean: AtLeastZero = Field(description="The fullest lane beside the average.")
+    max_over_mean: AtLeastZero = Field(description="The fullest lane beside the average.")
     chosen: bool = Field(description="Whether it is chosen for its lane count.")
 
 

@@ -19,21 +19,7 @@ from keylane.documents.model import (
     missing,
 )
 from keylane.documents.shards import HashKeyText, ShardsPlanDocument
-
-MigrationPhase: TypeAlias = Literal[
-    "begun",
-    "copying",
-    "holding",
-    "doubling",
-    "fenced",
-    "growing",
-    "resharding",
-    "open",
-    "drained",
-    "done",
-    "rolled-back",
-]
-
+from keylane.migration.cutover import Phase
 
 #: How a mirror copies into a system without transactions; others copy exactly once.
 Delivery: TypeAlias = Literal["at-least-once"]
@@ -146,7 +132,7 @@ class MigratePlanDocument(Document):
     parents_at_most: Count = Field(description="The most old lanes that a new lane waits for.")
     drain: dict[str, list[LaneId | str]] = Field(
         description="For every new lane the old lanes that it waits for; lanes of tiers are named stream/lane. Empty "
-        "where they are more than a million: drain_rule says which then."
+        "where they are more than a million: then a gate waits for every old lane."
     )
     steps: list[MigrationStep] = Field(description="Empty where there is nothing to do.")
     breaks: list[Text] = Field(description="What does not survive the change by itself.")
@@ -178,7 +164,7 @@ class MigrationEntry(Document):
     """One entry of the journal."""
 
     number: Count
-    phase: MigrationPhase
+    phase: Phase
     at: AtLeastZero = Field(description="When it was appended, in seconds since 1970, by the clock of its driver.")
     driver: AtLeastOne = Field(description="The epoch of the lease of the driver that appended it.")
 
@@ -245,7 +231,7 @@ class MigrateStatusDocument(Document):
     stream: Text
     new_stream: Text = Field(description="The stream of the new contract: another one by a mirror.")
     mode: Literal["in-place", "mirror"]
-    phase: MigrationPhase | None = Field(description="Null before it is begun.")
+    phase: Phase | None = Field(description="Null before it is begun.")
     over: bool
     appended: Count = Field(description="Entries that this run has appended.")
     looked_at: AtLeastZero = Field(description="When this was looked at, in seconds since 1970.")

@@ -43,7 +43,7 @@ Pure: the world is an argument. Kafka: `keylane.systems.kafka.migration`. All in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,10 +61,7 @@ Phase: TypeAlias = Literal[
     "done",
     "rolled-back",
 ]
-PHASES: Final[tuple[Phase, ...]] = (
-    *("begun", "copying", "holding", "doubling", "fenced", "growing", "resharding"),
-    *("open", "drained", "done", "rolled-back"),
-)
+PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 #: Which phases may follow which.
 FOLLOWING: Final[dict[Phase | None, tuple[Phase, ...]]] = {
     None: ("begun",),
@@ -276,7 +273,8 @@ def _while_doubling(plan: CutoverPlan, last: Entry, following: Entry, world: Wor
         # an entry of one's own before the copy, that driver's `open` is refused.
         return Append(following._replace(phase="doubling"))
     if not world.copied:
-        return CutoverCall("copy")
+        # A copy ends at an open transaction, and what is not kept may be behind that: it would be behind the fence.
+        return CutoverCall("copy") if world.settled else Wait("writes")
     return Append(following._replace(phase="open", fences=world.copied_to, starts=world.new_ends))
 
 
@@ -328,10 +326,8 @@ def _not_as_planned(plan: CutoverPlan, world: World, *, grown: bool) -> Refuse |
     return Refuse("the stream has another lane count than planned", str(world.lanes), allowed)
 
 
-def _undrained(fences: Sequence[int], applied: Sequence[int] | None) -> tuple[str, ...]:
+def _undrained(fences: Sequence[int], applied: Sequence[int]) -> tuple[str, ...]:
     """The old lanes that are not applied up to their fences."""
-    if applied is None:
-        return ()
     return tuple(str(lane) for lane, fence in enumerate(fences) if applied[lane] < fence)
 
 

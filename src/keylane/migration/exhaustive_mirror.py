@@ -23,8 +23,8 @@ they kept to the new stream.
 And one thing that the protocol does not survive, to be seen by `kills`: a producer that is killed while it keeps
 records for the new stream loses them there.
 
-How states are searched: `keylane.groups.exhaustive`; drivers and journal: `exhaustive_drivers`; with time, for hours:
-`mirror_simulation`; in place: `exhaustive_cutover`.
+How states are searched: `keylane.groups.exhaustive`; drivers and journal: `exhaustive_drivers`; in place:
+`exhaustive_cutover`.
 """
 
 from __future__ import annotations

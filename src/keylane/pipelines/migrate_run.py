@@ -153,6 +153,9 @@ def read_plan(path: Path, journal: str | None, options: StreamOptions | None) ->
         hint = "keylane migrate plan OLD.yaml NEW.yaml --from ADDRESS --out FILE saves one"
         raise UsageError.of("not a saved plan of a migration", got=str(path), hint=hint) from None
     routers = _check_can_run(plan, path)
+    if plan.mode == "mirror" and (tiers := {name for one in routers for name in one.contract.tiers}):
+        what = "a mirror is of one stream into one other, and records of a tier are in a stream of their own"
+        raise UnsupportedError.of(what, got=", ".join(sorted(tiers)), hint="contracts without tiers")
     at = journal or f"{path}{JOURNAL_ENDING}"
     return SavedMigration(path, plan, open_endpoint(at, options).migration_journal(), at, options, routers)
 
@@ -246,9 +249,10 @@ def run_migrate(
         phase = phase_of(entries_of(saved))
         if phase is None:
             migrator.check_missed(saved.plan.groups)
-        if mirror is not None and phase in (None, "begun", "copying"):
+        if phase in (None, "begun", "copying"):
             saved.check_stream(migrator)
-            mirror.prepare()
+            if mirror is not None:
+                mirror.prepare()
     saved.journal.begin(saved.plan.as_json())
     with saved.migrator() as migrator, _driver(saved, migrator, lease, patience, say, mirror) as driver:
         checked: dict[int, float] = {}

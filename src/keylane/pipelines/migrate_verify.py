@@ -484,8 +484,8 @@ def _unproven(
         found.append(f"{count(seen.unmarked)} records carry no keylane.epoch: their side of the fence is by offset")
     if seen.strayed:
         found.append(
-            f"{count(seen.strayed)} records below the fences carry no epoch and are not in the lanes of the old contract: "
-            "they are of a contract before it, or misplaced"
+            f"{count(seen.strayed)} records below the fences carry no epoch and are not in the lanes of the old "
+            "contract: they are of a contract before it, or misplaced"
         )
     if seen.unplaced:
         found.append(

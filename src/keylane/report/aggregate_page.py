@@ -88,13 +88,13 @@ def _failing(queries: Sequence[QueryFigures]) -> Markup | None:
 
 
 def _divisions(document: AggregateExplainDocument) -> Markup:
-    highest = max(one.max_of_mean for one in document.divisions)
+    highest = max(one.max_over_mean for one in document.divisions)
     drawn = [_division(one, highest) for one in document.divisions]
     return section("divisions", intro_of("divisions"), *drawn)
 
 
 def _division(one: DivisionLoad, highest: float) -> Markup:
     what = "partial aggregate" if one.division == "query-window-partial" else "event"
-    received = f"the fullest lane receives {plural(max(one.loads), what)}, {times(one.max_of_mean)} the mean"
+    received = f"the fullest lane receives {plural(max(one.loads), what)}, {times(one.max_over_mean)} the mean"
     heading = f"{_NAMES[one.division]}: {received}"
     return join(tag("h3", heading), chart(lambda width: lane_loads(one.loads, "after", width, highest), WHOLE))

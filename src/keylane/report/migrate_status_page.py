@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from keylane.errors import visible
+from keylane.migration.cutover import HELD
 from keylane.numbers import count, duration, plural, short_count
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import chart, fact, facts, intro_of, section, sentence, whole_page
@@ -33,8 +34,6 @@ PHASES: Final = {
     "done": "Done",
     "rolled-back": "Rolled back",
 }
-#: Phases in which producers may stand.
-_HELD: Final = frozenset({"holding", "fenced", "growing"})
 _ROW: Final = 26
 _HIGH: Final = 150
 
@@ -131,14 +130,17 @@ def phases_drawing(document: MigrateStatusDocument, width: int = WHOLE) -> Marku
         lasted = "" if ends else _lasted(long)
         bar = tag("rect", x=f"{at:.2f}", y=f"{y + 5:g}", width=f"{wide:.2f}", height=f"{_ROW - 10}", rx=2)
         says = f"{entry.phase}\nfrom {_clock(entry.at)} UTC" + (f", {lasted}" if lasted else "")
-        drawn = tag("g", bar, class_="bars before" if entry.phase in _HELD else "bars after")
+        drawn = tag("g", bar, class_="bars before" if entry.phase in HELD else "bars after")
         label = text(entry.phase, box.left - 10, y + _ROW / 2 + 4, anchor="end", kind="said")
         rows.append(mark(says, label, drawn, text(lasted, at + wide + 6, y + _ROW / 2 + 4)))
     return drawing(
         f"{plural(len(found), 'entry')} of the journal over {duration(last - first)}",
         width,
         box.bottom + 40,
-        *(upright(box, x.at(one), _lasted(one) if said else "") for one, said in zip(ticks, labels, strict=True)),
+        *(
+            upright(box, x.at(one), _lasted(one) if labelled else "")
+            for one, labelled in zip(ticks, labels, strict=True)
+        ),
         *rows,
         text("since the first entry; red: producers are paused", box.left, box.bottom + 36),
         kind="loads",

@@ -131,7 +131,11 @@ class FolderJournal:
         if check_same_plan(self.plan(), plan, str(self.path)):
             for kind in (KIND, "stopped"):
                 make_folder(self.path / OWN / kind)
-            write_json(self.path / "plan.json", plan)
+            try:
+                _make(self.path / "plan.json", plan)
+            except FileExistsError:
+                # Begun by another driver meanwhile, and perhaps by another plan.
+                check_same_plan(self.plan(), plan, str(self.path))
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries. An entry never changes, so that one that was read is not read again."""
@@ -150,13 +154,8 @@ class FolderJournal:
         """Append an entry: its file is new, or another driver has made it."""
         check_appended(self.entries(), entry)
         file = document_file(self.path, KIND, entry.number)
-
-        def check_absent() -> None:
-            if file.exists():
-                raise FileExistsError(str(file))
-
         try:
-            replace_text(file, json.dumps(with_checksum(entry_to_json(entry))), check_absent)
+            _make(file, with_checksum(entry_to_json(entry)))
         except FileExistsError:
             check_appended(self.entries(), entry)
             raise FencedError.of("another process drives this migration; nothing was done", got=str(file)) from None
@@ -172,6 +171,16 @@ class FolderJournal:
         write_json(file, with_checksum({"producer": producer, "hold": hold}))
 
 
+def _make(file: Path, document: dict[str, Any]) -> None:
+    """Write a file that is not there; FileExistsError where another process has made it."""
+
+    def check_absent() -> None:
+        if file.exists():
+            raise FileExistsError(str(file))
+
+    replace_text(file, json.dumps(document), check_absent)
+
+
 def open_journal(
     given: str | os.PathLike[str] | MigrationJournal, options: StreamOptions | None = None
 ) -> MigrationJournal:
@@ -184,9 +193,9 @@ def open_journal(
 
 
 def parents_of(plan: Mapping[str, Any]) -> tuple[tuple[int, ...], ...]:
-    """The parents of each new lane, as a plan has them."""
+    """The parents of each new lane, as a plan has them; all old lanes where they were too many to list."""
     drain, lanes = plan["drain"], int(plan["new"]["lanes"])
-    if not drain and plan["drain_rule"] == "every-lane":
+    if not drain:
         return (tuple(range(int(plan["old"]["lanes"]))),) * lanes
     return tuple(tuple(int(old) for old in drain.get(str(lane), ())) for lane in range(lanes))
 

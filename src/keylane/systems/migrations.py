@@ -283,7 +283,7 @@ class Driver:
         at, caught_up = self._copied
         copied = at == len(entries) and (caught_up or phase_of(entries) != "copying")
         done = copied and phase_of(entries) != "copying"
-        settled = done or phase_of(entries) not in HELD or self.migrator.settled()
+        settled = done or phase_of(entries) not in HELD | {"doubling"} or self.migrator.settled()
         return world._replace(
             lanes=mirror.lanes(),
             new_ends=mirror.ends() if done else (),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keylane.aggregation.lanes import DIVISIONS, WindowLoad, lane_loads, lane_of, max_of_mean, query_hash
+from keylane.aggregation.lanes import DIVISIONS, WindowLoad, lane_loads, lane_of, max_over_mean, query_hash
 
 LANES, MINUTES, QUERIES, HOT = 64, 60, 1_000, 15
 
@@ -20,8 +20,8 @@ def hot_mix(tasks: int = 4) -> list[WindowLoad]:
 
 def test_hot_queries_move_from_lane_to_lane() -> None:
     loads = hot_mix()
-    by_query = max_of_mean(lane_loads(loads, LANES, "query"))
-    by_window = max_of_mean(lane_loads(loads, LANES, "query-window"))
+    by_query = max_over_mean(lane_loads(loads, LANES, "query"))
+    by_window = max_over_mean(lane_loads(loads, LANES, "query-window"))
     assert by_query > 2.5
     assert by_window < 1.5
 
@@ -31,7 +31,7 @@ def test_a_hash_of_query_and_window_would_not_be_even_enough() -> None:
     lanes = [0] * LANES
     for one in hot_mix():
         lanes[query_hash(f"{one.query}/{one.number}") % LANES] += one.events
-    assert max_of_mean(lanes) > 1.3 > max_of_mean(lane_loads(hot_mix(), LANES, "query-window"))
+    assert max_over_mean(lanes) > 1.3 > max_over_mean(lane_loads(hot_mix(), LANES, "query-window"))
 
 
 def test_a_query_is_in_every_lane_once() -> None:
@@ -44,4 +44,4 @@ def test_partial_sums_divide_the_load() -> None:
 
 
 def test_no_load_is_no_imbalance() -> None:
-    assert max_of_mean(lane_loads([], 4, "query")) == 0.0
+    assert max_over_mean(lane_loads([], 4, "query")) == 0.0

@@ -188,3 +188,19 @@ def test_who_only_splits_shards_is_sent_to_the_command_for_it(run: Run, tmp_path
     code, out, err = run("migrate", "plan", old, new)
     assert code == 3, err
     assert ("need no fence; keylane shards plan" in out) == (partitioner == "kinesis-md5")
+
+
+def test_a_mirror_of_a_contract_with_tiers_is_not_carried_out(run: Run, tmp_path: Path, twelve: Path) -> None:
+    hot = [{"keys": ["TT0124"], "tier": {"stream": "tx.vip", "lanes": 4}}]
+    source, plan = tmp_path / "data", tmp_path / "plan.json"
+    source.mkdir()
+    (source / "a.csv").write_text("merchant\nTT0124\n")
+    to = ("--from", source, "--to", tmp_path / "out", "--old-lanes", 12, "--out", plan, "--force")
+    for rules, ended in (([], 3), (hot, 2)):
+        new = contract(tmp_path / "v2.yaml", 6, epoch=2, streams=["tx.v2"], name="payments-v2", hot_keys=rules)
+        planned(run, 3, twelve, new, *to)
+        code, _, err = run("migrate", "status", plan)
+        assert code == ended, err
+    assert "records of a tier are in a stream of their own: got 'tx.vip'" in err
+    code, *_ = run("migrate", "run", plan)
+    assert (code, sorted(path.name for path in tmp_path.glob("plan.json*"))) == (2, ["plan.json"]), "nothing was made"

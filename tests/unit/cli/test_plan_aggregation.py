@@ -95,8 +95,8 @@ def test_the_plan_says_whether_what_runs_should_change(
     # `explain` of as many lanes has the same choice, reason and figures.
     _, explained = asked(run, "aggregate", "explain", str(folder), "-n", str(chosen[2]))
     assert (explained["chosen"], explained["advice"]) == (found["chosen"], found["advice"])
-    loads = {one["division"]: one["max_of_mean"] for one in explained["divisions"]}
-    planned = {one["division"]: one["max_of_mean"] for one in found["candidates"] if one["lanes"] == chosen[2]}
+    loads = {one["division"]: one["max_over_mean"] for one in explained["divisions"]}
+    planned = {one["division"]: one["max_over_mean"] for one in found["candidates"] if one["lanes"] == chosen[2]}
     assert loads == planned
 
 

@@ -113,6 +113,7 @@ def test_producers_that_write_to_both_streams_never_stop() -> None:
     assert may_send(entries, new=False), "they go on with the old stream"
     assert not may_send(entries, new=True)
     world = world._replace(stopped=frozenset("p"), copied=False)
+    assert driven(plan, world._replace(settled=False), entries) == ["wait for writes"], "a copy ends at a transaction"
     assert driven(plan, world, entries) == ["CutoverCall"]
     world = world._replace(copied=True, copied_to=(6, 9), new_ends=(5, 5, 5))
     assert driven(plan, world._replace(applied=(6, 8)), entries) == ["open", "wait for readers"]

@@ -147,7 +147,7 @@ def test_the_load_of_lanes_is_explained_by_what_was_delivered(tmp_path: Path) ->
     table = pa.table([list(values) for values in zip(*hot, *cold, strict=True)], names)
     pq.write_table(table, tmp_path / "_load" / "batch=0" / "a.parquet")
     found = explain_load(str(tmp_path), 64)
-    uneven = {one.division: one.max_of_mean for one in found.divisions}
+    uneven = {one.division: one.max_over_mean for one in found.divisions}
     assert uneven["query"] > 10
     assert uneven["query-window"] < 1.2
     assert (found.queries, found.queries_with_90_percent, found.hottest[0].query_id) == (51, 1, "hot")

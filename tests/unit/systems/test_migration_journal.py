@@ -58,6 +58,14 @@ def test_of_two_drivers_at_the_same_moment_one_appends(journal: FolderJournal, m
         late.append(Entry(0, 2, "begun"))
 
 
+def test_of_two_plans_at_the_same_moment_one_is_begun(journal: FolderJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+    late, looks = FolderJournal(journal.path), [None, PLAN]
+    monkeypatch.setattr(late, "plan", lambda: looks.pop(0))
+    with pytest.raises(TargetError, match="the journal is of another plan"):
+        late.begin({**PLAN, "drain_rule": "same"})
+    assert journal.plan() == PLAN
+
+
 def test_damage_is_an_error(journal: FolderJournal) -> None:
     journal.append(Entry(0, 1, "begun"))
     file = document_file(journal.path, KIND, 0)
@@ -93,4 +101,6 @@ def test_another_plan_is_refused_and_none_is_no_migration(journal: FolderJournal
     with pytest.raises(TargetError, match="the journal is of another plan"):
         journal.begin({**PLAN, "drain_rule": "same"})
     assert MigrationView(tmp_path / "none").look() == ()
-    assert parents_of({**PLAN, "drain": {}, "drain_rule": "every-lane"}) == ((0, 1),) * 3
+    for rule in ("every-lane", "gcd"):
+        assert parents_of({**PLAN, "drain": {}, "drain_rule": rule}) == ((0, 1),) * 3, "too many to list, not none"
+    assert parents_of({**PLAN, "drain": {"0": [], "1": [], "2": []}, "drain_rule": "none"}) == ((),) * 3

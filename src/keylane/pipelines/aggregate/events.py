@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -330,7 +331,9 @@ def needed(queries: Sequence[Query]) -> list[str]:
 def _together(frames: Sequence[DataFrame], names: Sequence[str]) -> DataFrame:
     """Frames whose columns have different types: of numbers the wider one."""
     kinds: dict[str, set[str]] = {}
-    for one in (one for frame in frames for one in frame.schema.fields if one.name in names):
+    for one in chain.from_iterable(frame.schema.fields for frame in frames):
+        if one.name not in names:
+            continue
         is_number = isinstance(one.dataType, IntegralType | DoubleType | FloatType | DecimalType)
         kinds.setdefault(one.name, set()).add("a number" if is_number else one.dataType.typeName())
     for name, found in kinds.items():
@@ -422,10 +425,7 @@ def _tree(paths: Iterable[tuple[str, ...]]) -> _Tree:
 
 def _nothing(read: _Tree) -> Column:
     """Null, for a column with these fields."""
-    kind: DataType = NullType()
-    if read:
-        kind = _null_type(read)
-    return F.lit(None).cast(kind)
+    return F.lit(None).cast(_null_type(read))
 
 
 def _null_type(read: _Tree) -> DataType:

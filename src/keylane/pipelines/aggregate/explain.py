@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 
 from keylane.aggregation.choose import UNEVEN, Running, best_lanes, divided
-from keylane.aggregation.lanes import WindowLoad, max_of_mean
+from keylane.aggregation.lanes import WindowLoad, max_over_mean
 from keylane.documents.aggregate import (
     AggregateExplainDocument,
     AggregatePlanDocument,
@@ -47,7 +47,7 @@ PLACE: Final = "what is explained, of a topic or stream its state folder,"
 def explain_load(target: str, lanes: int) -> AggregateExplainDocument:
     """The load of lanes by the windows that a target's aggregation has delivered."""
     folder = path_of(parse_address(target), PLACE)
-    windows = _delivered(folder)
+    windows = delivered_windows(folder)
     kept = folder / STATE if (folder / STATE).is_dir() else folder
     return explained(target, windows, lanes, newest_manifest(kept), _last_metrics(folder))
 
@@ -58,7 +58,7 @@ def plan_load(target: str, counts: Sequence[int] | None, limit: float | None = N
     `limit` is the fullest lane that is allowed, over the mean.
     """
     folder = path_of(parse_address(target), PLACE)
-    windows = _delivered(folder)
+    windows = delivered_windows(folder)
     running = running_as(_last_metrics(folder))
     if counts is None and running is None:
         got = "no metrics that say how the aggregation runs"
@@ -87,7 +87,8 @@ def running_as(metrics: Mapping[str, Any]) -> Running | None:
     return Running(known["by"], known["partial"], known["lanes"]) if known else None
 
 
-def _delivered(folder: Path) -> list[WindowLoad]:
+def delivered_windows(folder: Path) -> list[WindowLoad]:
+    """What an aggregation wrote down of every window that it delivered."""
     windows = []
     for path in batches_in(folder / "_load"):
         rows = pq.read_table(path, partitioning=None).to_pylist()
@@ -127,7 +128,7 @@ def explained(
         queries=len(ordered),
         queries_with_90_percent=_with_nine_tenths([events for _, events in ordered], total),
         divisions=[
-            DivisionLoad(division=name, received=sum(loads), max_of_mean=max_of_mean(loads), loads=loads)
+            DivisionLoad(division=name, received=sum(loads), max_over_mean=max_over_mean(loads), loads=loads)
             for name, loads in found.loads.items()
         ],
         hottest=[
@@ -184,7 +185,7 @@ def _planned(one: Divided) -> list[PlannedDivision]:
             lanes=one.lanes,
             received=sum(loads),
             fullest=max(loads),
-            max_of_mean=max_of_mean(loads),
+            max_over_mean=max_over_mean(loads),
             chosen=name == one.division,
         )
         for name, loads in one.loads.items()

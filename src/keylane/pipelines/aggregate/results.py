@@ -262,12 +262,15 @@ def iso(micros: int) -> str:
 
     >>> iso(1_700_000_040_000_000)
     '2023-11-14T22:14:00.000000Z'
+    >>> iso(-54_000_000_000_000_000)
+    '0258-10-23T00:00:00.000000Z'
     >>> iso(-70_000_000_000_000_000)
     '-249-10-15T19:33:20.000000Z'
     """
     if not _FIRST_YEAR <= micros < _LAST_YEAR:
         return f"{np.datetime64(micros, 'us')}Z"
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+    return f"{found.replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def micros_of(text: str) -> int:

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from keylane.aggregation.lanes import DIVISIONS, WindowLoad, lane_loads, lane_of
+from keylane.aggregation.lanes import DIVISIONS, lane_loads, lane_of
 from keylane.documents.demo import StandingArrival, StandingDivision, StandingQueries, StandingQuery
 from keylane.errors import CountError, TargetError
 from keylane.measure.balance import max_over_mean
 from keylane.numbers import count
-from keylane.pipelines.aggregate.explain import explain_load
+from keylane.pipelines.aggregate.explain import delivered_windows, explain_load
 from keylane.pipelines.aggregate.options import AggregateOptions
 from keylane.pipelines.aggregate.run import aggregate
 from keylane.pipelines.aggregate.verify import batches_in, verify_results
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from keylane.aggregation.lanes import Division
+    from keylane.aggregation.lanes import Division, WindowLoad
     from keylane.documents.aggregate import AggregateDocument, AggregateVerifyDocument
 
 LANES: Final = 16
@@ -128,7 +128,7 @@ def standing_figures(target: Path, done: AggregateDocument) -> StandingQueries:
     if done.late:
         raise CountError.of("events of the standing queries came late", got=done.late, allowed="0")
     explained = explain_load(str(target), done.lanes)
-    windows = _windows(target)
+    windows = delivered_windows(target)
     cells = {division: minute_loads(windows, done.lanes, division) for division in DIVISIONS}
     _check_loads(target, {one.division: one.loads for one in explained.divisions}, cells)
     arrivals = _arrivals(target, [one.query_id for one in explained.hottest[:SHOWN]])
@@ -178,12 +178,6 @@ def check_order(verdict: AggregateVerifyDocument) -> None:
     if not verdict.is_right:
         got = f"{verdict.missing} missing, {verdict.twice} twice, {verdict.out_of_order} out of order"
         raise TargetError.of("the results of the standing queries are not in order", got=got, allowed="none of these")
-
-
-def _windows(target: Path) -> list[WindowLoad]:
-    """What the aggregation wrote down of every window that it delivered."""
-    rows = [row for path in batches_in(target / "_load") for row in pq.read_table(path, partitioning=None).to_pylist()]
-    return [WindowLoad(row["query_id"], row["window"], row["events"], row["partials"]) for row in rows]
 
 
 def minute_loads(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -80,8 +81,9 @@ class LiveTopic:
             else:
                 self._send_plain(name)
 
-        self._threads = [Thread(target=self._guarded, args=(lambda name=name: send(name),)) for name in self.producers]
-        self._threads.append(Thread(target=self._guarded, args=(lambda: self._read(journal),)))
+        work = [*(partial(send, name) for name in self.producers), partial(self._read, journal)]
+        # Whoever ends the run in the middle waits for none of them: a producer may stand at the fence.
+        self._threads = [Thread(target=self._guarded, args=(one,), daemon=True) for one in work]
         for thread in self._threads:
             thread.start()
 

@@ -41,16 +41,16 @@ def measured_topic(access: KafkaAccess, topic: str) -> StreamMeasure:
     chosen = [filled[int(number * step)] for number in range(min(len(filled), MOST_LANES))]
     each = None if whole else max(1, MOST_READ // max(1, len(chosen)))
     stored, basis = _stored(access, topic)
-    said = _said(records, len(filled), len(chosen), each)
+    read = _which(records, len(filled), len(chosen), each)
     try:
         sample = _sample(access, topic, there, chosen, each)
     except KeylaneError as error:
         # A plan needs no more than the right to describe the topic.
-        sample, said, whole = (), f"records cannot be read: {error}", False
-    return StreamMeasure(records, stored, basis, sample, said, whole, LOOK_SECONDS)
+        sample, read, whole = (), f"records cannot be read: {error}", False
+    return StreamMeasure(records, stored, basis, sample, read, whole, LOOK_SECONDS)
 
 
-def _said(records: int, filled: int, chosen: int, each: int | None) -> str:
+def _which(records: int, filled: int, chosen: int, each: int | None) -> str:
     """Which records were read."""
     if not records:
         return "the topic holds no record"

@@ -22,7 +22,7 @@ import pyarrow as pa
 from keylane.errors import BrokerError, DataError, FencedError, TargetError, UsageError
 from keylane.numbers import plural
 from keylane.systems.checkpoint import batch_offsets, log_numbers, unreadable
-from keylane.systems.kafka.access import OF_READERS, OF_WRITERS
+from keylane.systems.kafka.access import OF_READERS, OF_WRITERS, KafkaAccess
 from keylane.systems.kafka.cluster import (
     ANSWER_SECONDS,
     IS_IT_RUNNING,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from keylane.migration.cutover import Entry
-    from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
 
 #: How long new partitions are waited for, and offsets that are looked at in one go for a record.
@@ -257,7 +256,9 @@ class TopicJournal:
 
     def __init__(self, access: KafkaAccess, topic: str) -> None:
         self.access, self.topic = access, topic
-        self._reader = TopicReader(WantedColumns(values=True), access)
+        # An entry that was aborted is none, whatever level was asked for to read records at.
+        asked = tuple(one for one in access.properties if one[0] != "isolation.level")
+        self._reader = TopicReader(WantedColumns(values=True), KafkaAccess(access.brokers, asked))
         self._at = 0
         self._plan: dict[str, Any] | None = None
         self._entries: list[Entry] = []
@@ -380,6 +381,8 @@ class TopicJournal:
         for chunk in self._reader.chunks(self.topic, 0, self._at, there.end):
             for key, value in zip(chunk.keys, chunk.values, strict=True):
                 self._take(key, value)
+            # Where the read breaks off behind this chunk, the next one does not take it again.
+            self._at = int(chunk.offsets[-1]) + 1
         self._at = max(self._at, there.end)
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:

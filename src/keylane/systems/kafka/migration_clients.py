@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from copy import deepcopy
 from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -166,7 +167,9 @@ class MigratingProducer:
         """To the old topic, marked; and to the new one, or kept until it is known whether the copy has it."""
         assert self._producer is not None
         again = {name: one for name, one in options.items() if name not in ("on_delivery", "callback")}
-        kept = KeptRecord(record, value, {**again, "headers": self._headers(given, number, new=True)})
+        # What waits must not follow a record that its writer fills again.
+        same = record if self._second is not None else deepcopy(dict(record))
+        kept = KeptRecord(same, value, {**again, "headers": self._headers(given, number, new=True)})
         asked = options.pop("on_delivery", None) or options.pop("callback", None) or self._given.get("on_delivery")
 
         def delivered(error: Any, message: Any) -> None:
@@ -242,9 +245,11 @@ class MigratingProducer:
         if phase in HELD:
             self._stop(hold_of(entries))
             return
-        if is_dual(entries) and phase != "done":
+        if is_dual(entries) and (phase != "done" or self._kept is not None):
+            # Also when it is done already: what is kept is in the old topic alone.
             self._follow_both(entries)
-            return
+            if phase != "done":
+                return
         self._kept = None
         is_new = may_send(entries, new=True)
         if self._producer is not None and is_new == self._is_new:

@@ -30,6 +30,7 @@ PAGES: Final = {
     "groups.md": Shown("simulation", every=True),
     "commands/aggregate.md": Shown("aggregate", every=True),
     "commands/assign.md": Shown("assign", every=False),
+    "commands/migrate.md": Shown("migrate", every=True),
     "commands/shards.md": Shown("shards", every=False),
 }
 

@@ -38,7 +38,7 @@ def test_the_script_writes_the_table_that_the_page_has(page: str) -> None:
     assert with_figures(stale, figures, every=every) == text
 
 
-@pytest.mark.parametrize("question", ["aggregate", "assign", "match", "shards", "simulation"])
+@pytest.mark.parametrize("question", ["aggregate", "assign", "match", "migrate", "shards", "simulation"])
 def test_what_was_kept_meets_its_targets(question: str) -> None:
     figures = kept(question)
     short = [

@@ -174,7 +174,8 @@ def test_a_topic_that_was_migrated_before_is_judged_by_its_last_two_contracts(
                 producer.send({"k": f"k{number}"}, b"1", headers=headers)
     found = verify_migrate(run.plan)
     assert (found.violations, found.records, found.examples) == (0, 90, [])
-    assert [text.partition(":")[0] for text in found.unproven][:1] == ["30 records are of the epoch of another migration"]
+    first = found.unproven[0].partition(":")[0]
+    assert first == "30 records are of the epoch of another migration"
     with KeyedProducer(Router(run.new), broker.bootstrap) as producer:
         producer.send({"k": "k1"}, b"1", headers=[(SOURCE, b"p/500"), (EPOCH, b"1")])
     late = verify_migrate(run.plan)

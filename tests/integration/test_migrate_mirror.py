@@ -5,6 +5,7 @@ With a pause and by producers that write to both topics; folders as either side.
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,12 @@ from tests.integration.live_migration import LiveMigration, contract_file
 from tests.integration.topics import create_topic, read_back
 
 from keylane import Router
-from keylane.errors import UsageError
+from keylane.errors import DataError, UsageError
 from keylane.migration.cutover import Entry
 from keylane.pipelines.migrate_run import run_migrate, status_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings
+from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka.migration_clients import MigratingProducer
 from keylane.systems.messages.headers import SOURCE
 from keylane.systems.migration_journal import FolderJournal
@@ -106,3 +108,24 @@ def test_another_key_without_a_format_of_values_is_refused_before_anything_is_ma
     assert status_migrate(run.plan).phase is None
     admin = AdminClient({**librdkafka_settings(broker)})
     assert str(run.new_topic) not in admin.list_topics(timeout=30).topics
+
+
+def test_a_mirror_stops_at_records_without_a_lane_and_can_go_back_or_on(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = mirrored(broker, tmp_path, topic(2), (2, 3), key={"fields": ["merchant"], "encoding": "utf8"})
+    run.save_plan(producers=(), groups=())
+    writer = Producer({**librdkafka_settings(broker), "partitioner": "murmur2"})
+    for number in range(20):
+        value = {"merchant": f"m{number}"} if number % 4 else {"shop": f"m{number}"}
+        writer.produce(run.topic, json.dumps(value), f"k{number}")
+    writer.flush()
+    options = StreamOptions(value="json")
+    with pytest.raises(DataError, match=r"5 of 20 records have no lane .*--allow-dead-letters"):
+        run_migrate(run.plan, all_stopped=True, patience=30, options=options)
+    assert status_migrate(run.plan, options=options).phase == "copying"
+    done = run_migrate(run.plan, all_stopped=True, allow_dead=True, patience=30, options=options)
+    assert done.phase == "done"
+    found = verify_migrate(run.plan, options=options)
+    assert (found.verdict, found.violations) == ("not proven", 0)
+    assert [text for text in found.unproven if text.startswith("5 records are dead letters")]

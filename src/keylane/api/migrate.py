@@ -64,6 +64,7 @@ def migrate_run(
     journal: str | None = None,
     lease: str | None = None,
     producers_stopped: bool = False,
+    allow_dead_letters: bool = False,
     patience: float = 600.0,
     options: StreamOptions | None = None,
     say: Callable[[str], None] = lambda _: None,
@@ -72,7 +73,7 @@ def migrate_run(
 
     `journal` is a folder or an address, `PLAN.journal` by default; `lease` is where the driver's lease is kept. Called
     again, by any process that sees the journal, it goes on. With `producers_stopped` those who do not acknowledge by
-    themselves are taken to have stopped.
+    themselves are taken to have stopped; with `allow_dead_letters` a mirror goes on past records that have no lane.
     """
     from keylane.pipelines.migrate_run import run_migrate
 
@@ -81,6 +82,7 @@ def migrate_run(
         journal=journal,
         lease=lease,
         all_stopped=producers_stopped,
+        allow_dead=allow_dead_letters,
         patience=patience,
         options=options,
         say=say,

@@ -223,6 +223,7 @@ _plan_argument: Final = click.argument("plan", type=click.Path(path_type=Path), 
 @_journal_option
 @_lease_option
 @click.option("--producers-stopped", is_flag=True, help="Producers that do not acknowledge by themselves have stopped.")
+@click.option("--allow-dead-letters", is_flag=True, help="A mirror goes on past records that have no lane.")
 @_patience_option
 @profiling_options
 @output_option
@@ -231,6 +232,7 @@ def run(
     journal: str | None,
     lease: str | None,
     producers_stopped: bool,
+    allow_dead_letters: bool,
     patience: float,
     output: str,
     **reading: Any,
@@ -241,7 +243,7 @@ def run(
     machine that sees the journal; one process drives at a time. A stream that is not as planned is refused. Producers
     that were named in the plan stop and acknowledge by themselves; for others, stop them, and add --producers-stopped.
     Shards are split and merged by the calls of the plan. A mirror copies on Spark; --value is for one whose contracts
-    take the key from other fields of the values.
+    take the key from other fields of the values. It stops at records that have no lane under the new contract.
 
     \b
     keylane migrate run plan.json
@@ -257,6 +259,7 @@ def run(
         journal=journal,
         lease=lease,
         all_stopped=producers_stopped,
+        allow_dead=allow_dead_letters,
         patience=patience,
         options=profiling_from(reading),
         say=note,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fields import FieldSpec
-from keylane.errors import BrokerError, SparkError, TargetError, UnsupportedError
+from keylane.errors import BrokerError, DataError, SparkError, TargetError, UnsupportedError
 from keylane.numbers import count, duration
 from keylane.systems.endpoint import StreamOptions, open_endpoint
 from keylane.systems.journal import OWN
@@ -50,6 +50,8 @@ class RouteMirror:
     state: Path
     options: StreamOptions | None
     say: Callable[[str], None]
+    #: Whether records may be left without a lane.
+    allow_dead: bool = False
     _seconds: float = 0.0
 
     @property
@@ -106,9 +108,17 @@ class RouteMirror:
             self.ends()
         self.say(f"copied {count(found.counts.in_)} records in {duration(seconds)}; {count(found.total.in_)} in all")
         if found.total.dead:
-            dead = f"{self.target}/_dead" if self._into.address.is_path else self._into.dead_stream
-            self.say(f"{count(found.total.dead)} of them have no lane, and are dead letters in {dead}")
+            self._report_dead(found.total.dead, found.total.in_)
         return not found.counts.in_ or seconds <= CAUGHT_UP or 0 < before <= seconds
+
+    def _report_dead(self, dead: int, of: int) -> None:
+        """Stop at records that have no lane: once the old stream is retired they would be dead letters alone."""
+        where = f"{self.target}/_dead" if self._into.address.is_path else self._into.dead_stream
+        what = f"{count(dead)} of {count(of)} records have no lane under the new contract: they are dead letters"
+        if not self.allow_dead:
+            hint = "keylane migrate rollback, and a contract or --value that fits; or --allow-dead-letters, to go on"
+            raise DataError.of(what, got=where, hint=hint)
+        self.say(f"{what} in {where}")
 
     def _routed(self, check: Callable[[], None]) -> tuple[Routed, float]:
         """A route to the end of the source, and its seconds without the start of Spark."""

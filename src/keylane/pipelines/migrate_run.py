@@ -96,12 +96,14 @@ class SavedMigration:
         lanes = plan.old.lanes, plan.new.lanes
         return CutoverPlan(*lanes, self.is_mirror, tuple(plan.producers), plan.gated, plan.dual)
 
-    def mirror(self, say: Callable[[str], None]) -> RouteMirror | None:
+    def mirror(self, say: Callable[[str], None], *, allow_dead: bool = False) -> RouteMirror | None:
         """Who copies; None where the stream is changed in place."""
         if not self.is_mirror:
             return None
         contract, lanes = self.routers[1].contract, self.plan.new.lanes
-        return RouteMirror(contract, self.address, self.new_address, lanes, self._copy_state, self.copy_options, say)
+        return RouteMirror(
+            contract, self.address, self.new_address, lanes, self._copy_state, self.copy_options, say, allow_dead
+        )
 
     @property
     def copy_options(self) -> StreamOptions:
@@ -232,6 +234,7 @@ def run_migrate(
     journal: str | None = None,
     lease: str | None = None,
     all_stopped: bool = False,
+    allow_dead: bool = False,
     patience: float = PATIENCE,
     most: int | None = None,
     options: StreamOptions | None = None,
@@ -244,7 +247,7 @@ def run_migrate(
         with _keeper(saved, lease) as keeper:
             return run_shards(saved, keeper, patience, say)
     _check_parents(saved)
-    mirror = saved.mirror(say)
+    mirror = saved.mirror(say, allow_dead=allow_dead)
     with saved.migrator() as migrator:
         phase = phase_of(entries_of(saved))
         if phase is None:

@@ -92,7 +92,8 @@ def header_of(path: str, delimiter: str = ",") -> tuple[str, ...]:
     if head.strip() and (not names or len(set(names)) < len(names) or not all(names) or line.count('"') % 2):
         hint = delimiter_hint(line, delimiter)
         what = f"{path} has no usable header line"
-        raise DataError.of(what, got=names, allowed="one name for each column", hint=hint)
+        unlike = unlike_lines(path, "csv")
+        raise unlike or DataError.of(what, got=names, allowed="one name for each column", hint=hint)
     return names
 
 

@@ -401,7 +401,8 @@ class LiveMigration:
 @contextmanager
 def migrator(run: LiveMigration) -> Iterator[subprocess.Popen[str]]:
     """`keylane migrate run` as a process; what it says is in a file."""
-    command = [sys.executable, "-m", "keylane", "migrate", "run", str(run.plan), "--patience", "300s", "-o", "json"]
+    command = [sys.executable, "-m", "keylane", "migrate", "run", str(run.plan), "--journal", run.journal]
+    command += ["--patience", "300s", "-o", "json"]
     with (
         (run.folder / "said.txt").open("a") as says,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=says, text=True) as process,

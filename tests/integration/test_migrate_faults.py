@@ -51,7 +51,7 @@ def proven(run: LiveMigration, records: int = RECORDS) -> None:
     print(verdict.counts, verdict.facts, run.pauses)
     assert verdict.ok, verdict.violations[:5]
     assert verdict.facts["applies"] == verdict.records == len(run.sends) == 2 * records
-    certificate = verify_migrate(run.plan)
+    certificate = verify_migrate(run.plan, journal=run.journal)
     assert (certificate.verdict, certificate.violations, certificate.records) == ("certified", 0, 2 * records)
 
 

@@ -92,7 +92,7 @@ def test_a_named_producer_is_waited_for_whoever_else_has_stopped(
 ) -> None:
     run = live(broker, tmp_path, topic(2))
     run.save_plan(producers=("p0",), groups=[])
-    waits = run_migrate(run.plan, all_stopped=True, patience=0.5).waits_for
+    waits = run_migrate(run.plan, all_stopped=True, patience=2).waits_for
     assert waits is not None
     assert (waits.why, waits.names) == ("producers", ["p0"])
 
@@ -213,7 +213,7 @@ def test_records_that_were_deleted_before_a_group_applied_them_are_said_to_be(
     try:
         client.commit(offsets=[TopicPartition(run.topic, 0, 1)], asynchronous=False)
         run.save_plan(producers=(), groups=[GROUP])
-        assert run_migrate(run.plan, all_stopped=True, patience=1).phase == "open"
+        assert run_migrate(run.plan, all_stopped=True, patience=5).phase == "open"
         delete_records(run, {0: 10})
         assert run_migrate(run.plan, patience=30).phase == "done"
         found = verify_migrate(run.plan)
@@ -249,7 +249,7 @@ def test_a_topic_that_is_recreated_while_readers_are_waited_for_is_refused_by_al
     run = live(broker, tmp_path, topic(2))
     write(run, run.old, 1, range(10))
     run.save_plan(producers=(), groups=[GROUP], gated=False)
-    assert run_migrate(run.plan, all_stopped=True, patience=0.5).phase == "growing"
+    assert run_migrate(run.plan, all_stopped=True, patience=2).phase == "growing"
     delete_topic(broker, run.topic)
     create_topic(broker, run.topic, 3)
     for look in (status_migrate, run_migrate):

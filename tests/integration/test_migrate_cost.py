@@ -100,7 +100,7 @@ def test_a_page_of_the_status_while_it_runs(broker: Cluster, topic: Callable[...
     old, new = written(broker, name, tmp_path, each=1), contract_file(tmp_path, name, 6, 2)
     run = LiveMigration(broker, name, tmp_path, old, new)
     run.save_plan(producers=["api"], groups=[])
-    waits = run_migrate(run.plan, patience=0.2)
+    waits = run_migrate(run.plan, patience=2)
     page = tmp_path / "status.html"
     asked = "migrate", "status", str(run.plan), "--report", str(page)
     assert commands.run(*asked).code == 3

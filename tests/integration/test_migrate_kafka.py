@@ -99,7 +99,7 @@ def test_the_way_back_lets_producers_go_on_as_before(
 def begun(run: LiveMigration, **more: Any) -> None:
     """A plan without producers that acknowledge, carried out up to the hold."""
     run.save_plan(producers=(), groups=[], **more)
-    waits = run_migrate(run.plan, patience=0.2)
+    waits = run_migrate(run.plan, patience=2)
     assert waits.waits_for is not None
     assert (waits.phase, waits.waits_for.why) == ("holding", "producers")
 
@@ -261,9 +261,9 @@ def test_the_commands_from_plan_to_certificate(
     assert "Who waits for whom" in page.read_text()
     early = command("migrate", "verify", str(run.plan))
     assert (early.code, early.out) == (2, "")
-    waits = command("migrate", "run", str(run.plan), "--patience", "200ms", "-o", "json")
+    waits = command("migrate", "run", str(run.plan), "--patience", "2s", "-o", "json")
     assert (waits.code, waits.document["waits_for"]["why"]) == (3, "producers")
-    waits = command("migrate", "run", str(run.plan), "--producers-stopped", "--patience", "1s")
+    waits = command("migrate", "run", str(run.plan), "--producers-stopped", "--patience", "5s")
     assert waits.code == 3
     assert "waits for readers to drain 1 old lane" in waits.out
     status = command("migrate", "status", str(run.plan))

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewPartitions
 from tests.integration.commands import Ended
-from tests.integration.live_migration import GROUP, LiveMigration, contract_file
+from tests.integration.live_migration import GROUP, LiveMigration, contract_file, wait_for
 from tests.integration.topics import create_topic, delete_topic
 
 from keylane import Router, migration_gate
@@ -51,7 +51,7 @@ def test_a_topic_grows_under_live_producers_and_a_live_reader(
 ) -> None:
     run = live(broker, tmp_path, topic(4))
     run.save_plan()
-    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=800):
+    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=800, on=True):
         begun = run_migrate(run.plan, most=2, patience=30)
         assert (begun.phase, begun.appended) == ("holding", 2)
         # Another process goes on where the first one stopped.
@@ -60,10 +60,10 @@ def test_a_topic_grows_under_live_producers_and_a_live_reader(
     assert [one.drained for one in done.lanes] == [True] * 4
     verdict = run.judged()
     assert verdict.ok, verdict.violations[:5]
-    assert verdict.facts["applies"] == verdict.records == len(run.sends) == 4_000
+    assert verdict.facts["applies"] == verdict.records == len(run.sends) >= 4_000
     assert {one.generation for one in verdict.lanes} == {0, 1}
     certificate = verify_migrate(run.plan)
-    assert (certificate.verdict, certificate.violations, certificate.records) == ("certified", 0, 4_000)
+    assert (certificate.verdict, certificate.violations, certificate.records) == ("certified", 0, len(run.sends))
     assert max(run.pauses.values()) < 10
     assert verify_migrate(run.plan).digest == certificate.digest
 
@@ -71,7 +71,9 @@ def test_a_topic_grows_under_live_producers_and_a_live_reader(
 def test_twin_without_the_gate_is_caught(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
     run = live(broker, tmp_path, topic(4), gated=False)
     run.save_plan()
-    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=1_000):
+    with run.running(lambda n: f"k{n * 7 % 100}", 2_000, per_second=1_000, on=True):
+        # From its first commit on the reader leaves a lane alone: old records wait there.
+        wait_for(lambda: len(run.applies) > 1_000 or bool(run.failures))
         assert run_migrate(run.plan, patience=60).phase == "done"
     verdict = run.judged()
     assert verdict.counts["early_applies"] > 0, "new records were applied before old ones of their keys"

@@ -184,6 +184,27 @@ def test_a_topic_that_was_migrated_before_is_judged_by_its_last_two_contracts(
     assert [one.rule for one in late.rules if one.broken][-1] == "wrong_epoch", "twin: behind the fence it is an error"
 
 
+def test_records_without_an_epoch_below_a_second_growth_are_not_proven(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    name = topic(2)
+    for epoch, lanes in enumerate((2, 3, 5), 1):
+        file = contract_file(tmp_path, name, lanes, epoch)
+        run = LiveMigration(broker, name, tmp_path / str(epoch), tmp_path / f"{epoch - 1}.yaml", file)
+        if epoch > 1:
+            run.folder.mkdir()
+            run.save_plan(producers=(), groups=[])
+            assert run_migrate(run.plan, all_stopped=True, patience=30).phase == "done"
+        if epoch == 1:
+            writer = Producer({**librdkafka_settings(broker), "partitioner": "murmur2"})
+            for number in range(30):
+                writer.produce(name, b"1", f"k{number}")
+            writer.flush()
+    found = verify_migrate(run.plan)
+    assert (found.violations, found.records) == (0, 30)
+    assert any("carry no epoch and are not in the lanes of the old contract" in text for text in found.unproven)
+
+
 def test_marks_of_transactions_below_a_fence_do_not_hold_a_lane(
     broker: Cluster, topic: Callable[..., str], tmp_path: Path
 ) -> None:

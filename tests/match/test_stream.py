@@ -164,7 +164,6 @@ def test_a_new_lane_table_loses_no_pair_while_drivers_are_still_in_the_old(
     assert (missing > 0) == forgets
 
 
-@pytest.mark.faults
 def test_an_old_lane_table_leaves_the_plan_of_a_match_that_goes_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Figures of the source tree: its modules, its seams, its walks. And the parts of docs/architecture.md made from it.
+"""Figures of the source tree: its size, its seams, its walks. And the parts of docs/architecture.md made from it.
 
     python scripts/house.py                             # the figures that are read from the source, in a second or two
     python scripts/house.py --walks                     # and the modules that commands pass; needs Java, some minutes
@@ -7,6 +7,8 @@
     python scripts/house.py --src ../old/src/keylane    # another tree, by the same rules
     python scripts/house.py --write-map                 # the file map, from the first lines of docstrings
     python scripts/house.py --write-walks               # the walks, as `scripts/walk.py` traces them
+    python scripts/house.py --ceilings                  # lines of code for each package, and the ceilings of house.toml
+    python scripts/house.py --write-ceilings            # lower the ceilings to today's figures; none is raised
 
 What each figure counts is said where it is counted. Nothing of keylane is imported here; the commands are traced by
 `scripts/walk.py`, in processes of their own.
@@ -16,10 +18,13 @@ from __future__ import annotations
 
 import argparse
 import ast
+import io
 import json
 import re
 import subprocess
 import sys
+import tokenize
+import tomllib
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cache
@@ -38,7 +43,7 @@ SYSTEMS: Final = frozenset({"kafka", "kinesis", "files"})
 OWN: Final = ("kafka", "kinesis", "files", "folders", "topic", "stream_", "sources", "manifest", "footers", "values")
 #: Where addresses become systems: the one module that may know them all.
 REGISTRY: Final = frozenset({"systems.endpoint", "systems.address"})
-SMALL, LONG = 60, 60
+CEILINGS: Final = ROOT / "house.toml"
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -307,37 +312,6 @@ def repeated_classes(tree: Mapping[str, Module]) -> tuple[str, ...]:
     return tuple(f"{name}  {', '.join(where)}" for name, where in sorted(homes.items()) if len(where) > 1)
 
 
-def crumbs(tree: Mapping[str, Module], edges: Iterable[Import]) -> tuple[str, ...]:
-    """Modules of fewer than 60 lines that one module imports. One hash or assignor a file is its own rule."""
-    importers: dict[str, set[str]] = defaultdict(set)
-    for edge in edges:
-        importers[edge.target].add(edge.source)
-    return tuple(
-        f"{name}  {module.lines} lines, imported by {next(iter(importers[name]))}"
-        for name, module in tree.items()
-        if module.lines < SMALL and not module.is_package and len(importers[name]) == 1
-        if not name.startswith(("hashing.", "groups.assignors."))
-    )
-
-
-def long_functions(tree: Mapping[str, Module]) -> tuple[str, ...]:
-    """Functions with bodies of more than 60 lines, docstrings left out."""
-    return tuple(
-        f"{module.name}:{function.lineno}  {function.name}, {length} lines"
-        for module in tree.values()
-        for function in functions(module)
-        if (length := function_length(function)) > LONG
-    )
-
-
-def function_length(function: Function) -> int:
-    """Lines of a function's body without its docstring."""
-    first = function.body[0]
-    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    docstring = (first.end_lineno or first.lineno) - first.lineno + 1 if is_docstring else 0
-    return (function.end_lineno or first.lineno) - first.lineno + 1 - docstring
-
-
 def private_functions(module: Module) -> Iterator[tuple[Function, int]]:
     """Private functions and methods of a module, and how often their name is used in it."""
     used = Counter(
@@ -366,18 +340,129 @@ def figures(package: Path) -> list[Figure]:
         Figure("modules", "modules", len(tree)),
         Figure("plain_modules", "modules without __init__", sum(not module.is_package for module in tree.values())),
         Figure("lines", "lines of Python", sum(module.lines for module in tree.values())),
+        Figure("code", "lines of code, without comments and docstrings", sum(code_by_package(tree).values())),
         listed("asks", "places that ask for a system by name outside its package", asking(tree)),
         listed("reaches", "imports of one system's modules by pipelines and commands", reaching(edges)),
         listed("dicts", "dict[str, Any] in signatures", untyped(tree, "dict")),
         listed("mappings", "Mapping[str, Any] in signatures", untyped(tree, "Mapping")),
         listed("classes", "class names defined more than once", repeated_classes(tree)),
-        listed("crumbs", "modules under 60 lines with one importer", crumbs(tree, edges)),
         listed("cycles", "import cycles, function-level imports included", map(", ".join, cycles(at_run_time))),
         listed("type_cycles", "import cycles, imports for types included", map(", ".join, cycles(edges))),
-        listed("long", "functions over 60 lines", long_functions(tree)),
         Figure("private", "private functions", len(private)),
         listed("once", "private functions used once", once),
     ]
+
+
+# --- Ceilings ---------------------------------------------------------------------------------------------------------
+
+#: What Python's tokenizer yields without a character of code.
+_NO_CODE: Final = frozenset(
+    {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """A ceiling that was raised: by how many lines, and what for."""
+
+    package: str
+    by: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """What house.toml holds: a figure for each package as it was lowered last, and the raises since."""
+
+    lowered: dict[str, int]
+    raised: tuple[Raise, ...] = ()
+
+    @property
+    def lines(self) -> dict[str, int]:
+        """The ceiling of each package."""
+        more: Counter[str] = Counter()
+        for one in self.raised:
+            more[one.package] += one.by
+        return {package: lines + more[package] for package, lines in self.lowered.items()}
+
+
+def code_lines(source: str) -> int:
+    """Lines that hold a token which is neither a comment nor part of a docstring."""
+    with_code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in _NO_CODE:
+            with_code.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(parsed(source)):
+        first = node.body[0] if isinstance(node, ast.Module | ast.ClassDef | Function) and node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            with_code.difference_update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return len(with_code)
+
+
+def code_by_package(tree: Mapping[str, Module]) -> dict[str, int]:
+    """Lines of code of each package with the packages in it; modules beside them are `keylane`."""
+    found: Counter[str] = Counter()
+    packages = {name for name, module in tree.items() if module.is_package}
+    for name, module in tree.items():
+        top = name.partition(".")[0]
+        found[top if top in packages and top else "keylane"] += code_lines(module.source)
+    return dict(sorted(found.items()))
+
+
+def ceilings(text: str) -> Ceilings:
+    """The ceilings of a house.toml. A raise without a reason, of nothing, or of no package is refused."""
+    given = tomllib.loads(text)
+    lowered = {str(package): int(lines) for package, lines in given["lines"].items()}
+    raised = tuple(Raise(one["package"], int(one["by"]), one["why"].strip()) for one in given.get("raised", ()))
+    for one in raised:
+        if not one.why or one.by < 1 or one.package not in lowered:
+            sys.exit(f"house: a raise names a package with a ceiling, lines from 1 up, and why: {one}")
+    return Ceilings(lowered, raised)
+
+
+def over(found: Mapping[str, int], allowed: Ceilings) -> list[str]:
+    """Packages with more lines than their ceiling, or without one; and ceilings of packages that are gone."""
+    lines = allowed.lines
+    beyond = [
+        f"{package}: {count} lines of code, ceiling {lines.get(package, 'none')}"
+        for package, count in found.items()
+        if count > lines.get(package, -1)
+    ]
+    return beyond + [f"{package}: a ceiling, and no such package" for package in lines if package not in found]
+
+
+def lowered(found: Mapping[str, int], allowed: Ceilings) -> Ceilings:
+    """The same ceilings, and where a package has fewer lines, its figure; its raises are used up then."""
+    lines = allowed.lines
+    falls = {package for package, count in found.items() if count < lines.get(package, -1)}
+    kept = {package: count if package in falls else allowed.lowered[package] for package, count in found.items()}
+    return Ceilings(kept, tuple(one for one in allowed.raised if one.package in found and one.package not in falls))
+
+
+def ceilings_text(given: Ceilings, head: str) -> str:
+    """As house.toml has it, below the comment at its head."""
+    lines = [*head.splitlines(), "[lines]", *(f"{package} = {count}" for package, count in given.lowered.items())]
+    for one in given.raised:
+        why = json.dumps(one.why, ensure_ascii=False)
+        lines += ["", "[[raised]]", f'package = "{one.package}"', f"by = {one.by}", f"why = {why}"]
+    return "\n".join(lines) + "\n"
+
+
+def ceilings_table(found: Mapping[str, int], allowed: Ceilings) -> str:
+    """A row for each package: its lines of code, its ceiling, and how much of it was raised."""
+    lines = allowed.lines
+    rows = [f"{'package':16}{'code':>8}{'ceiling':>9}{'raised':>8}"]
+    for package, count in found.items():
+        ceiling, more = lines.get(package), lines.get(package, 0) - allowed.lowered.get(package, 0)
+        rows.append(f"{package:16}{count:8,}{'none' if ceiling is None else f'{ceiling:,}':>9}{more or '-':>8}")
+    total = sum(lines.values()), sum(one.by for one in allowed.raised)
+    return "\n".join([*rows, f"{'all':16}{sum(found.values()):8,}{total[0]:9,}{total[1] or '-':>8}"])
+
+
+def write_ceilings(found: Mapping[str, int]) -> None:
+    """Lower the ceilings of house.toml."""
+    text = CEILINGS.read_text(encoding="utf-8")
+    CEILINGS.write_text(ceilings_text(lowered(found, ceilings(text)), text[: text.index("[lines]")]), encoding="utf-8")
 
 
 # --- Walks ------------------------------------------------------------------------------------------------------------
@@ -511,8 +596,16 @@ def main() -> None:
     parser.add_argument("--walks", action="store_true", help="trace the commands, too")
     parser.add_argument("--write-map", action="store_true", help="write the file map into docs/architecture.md")
     parser.add_argument("--write-walks", action="store_true", help="trace, and write the walks into it")
+    parser.add_argument("--ceilings", action="store_true", help="print lines of code and ceilings of each package")
+    parser.add_argument("--write-ceilings", action="store_true", help="lower the ceilings of house.toml to today's")
     options = parser.parse_args()
     package = options.src.resolve()
+    if options.write_ceilings:
+        write_ceilings(code_by_package(modules(package)))
+    if options.ceilings or options.write_ceilings:
+        found = code_by_package(modules(package))
+        sys.stdout.write(ceilings_table(found, ceilings(CEILINGS.read_text(encoding="utf-8"))) + "\n")
+        return
     if options.write_map:
         written("file map", file_map(package))
     if options.write_walks:

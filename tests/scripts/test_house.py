@@ -96,14 +96,6 @@ def test_class_names_that_two_modules_define_are_named(tmp_path: Path) -> None:
     assert figure("classes", package).items == ("Plan  a, b",)
 
 
-def test_small_modules_with_one_importer_are_crumbs(tmp_path: Path) -> None:
-    large = "import keylane.hashing.md5\n" + "a = 1\n" * 60
-    package = tree(tmp_path, a="import keylane.b\nimport keylane.c\nimport keylane.d\n", b="", c=large)
-    (package / "d.py").write_text("import keylane.b\n")
-    tree(tmp_path, hashing__md5="")
-    assert [item.partition(" ")[0] for item in figure("crumbs", package).items] == ["d"]
-
-
 def test_a_cycle_counts_also_where_an_import_stands_in_a_function(tmp_path: Path) -> None:
     lazy = "def f():\n    from keylane import {}\n"
     package = tree(tmp_path, a=lazy.format("b"), b=lazy.format("c"), c=lazy.format("a"), d=lazy.format("a"))
@@ -114,12 +106,6 @@ def test_imports_for_types_close_no_cycle_at_run_time(tmp_path: Path) -> None:
     types = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from keylane import a\n"
     package = tree(tmp_path, a="from keylane import b\n", b=types)
     assert (figure("cycles", package).value, figure("type_cycles", package).value) == (0, 1)
-
-
-def test_a_function_is_long_beyond_sixty_lines_without_its_docstring(tmp_path: Path) -> None:
-    body = '    """One.\n\n    Two.\n    """\n' + "    a = 1\n" * 60
-    package = tree(tmp_path, a=f"def fits():\n{body}\ndef long():\n{body}    a = 2\n")
-    assert [item.split("  ")[1] for item in figure("long", package).items] == ["long, 61 lines"]
 
 
 def test_private_functions_are_counted_by_their_uses(tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 `python -m benchmarks NAME` keeps its figures in benchmarks/results/NAME.json. A page that shows them has a section
 "What it costs" with one table. A page with every figure has them in the order in which they were printed; another one
-has the rows that its author chose, by name, and only their values are written. `tests/architecture/test_figures.py`
-compares, so that a page cannot fall behind.
+has the rows that its author chose, by name, and only their values are written.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def written(figure: dict[str, Any]) -> str:
 
 
 def with_figures(page: str, figures: list[dict[str, Any]], *, every: bool) -> str:
-    """The page with the table as it should be; a row that names no figure is left as it is, for the test to find."""
+    """The page with the table as it should be; a row that names no figure is left as it is."""
     known = [(str(one["name"]).strip(), written(one)) for one in figures]
     values = dict(known)
     wanted = known if every else [(name, values.get(name, value)) for name, value in rows(page)]

@@ -1,17 +1,11 @@
-"""Figures of the source tree: its size, its seams, its walks. And the parts of docs/architecture.md made from it.
+"""How large each package may be, and the parts of docs/architecture.md that are made from the source.
 
-    python scripts/house.py                             # the figures that are read from the source, in a second or two
-    python scripts/house.py --walks                     # and the modules that commands pass; needs Java, some minutes
-    python scripts/house.py --list asks,cycles          # what stands behind these figures, line by line
-    python scripts/house.py --json
-    python scripts/house.py --src ../old/src/keylane    # another tree, by the same rules
-    python scripts/house.py --write-map                 # the file map, from the first lines of docstrings
-    python scripts/house.py --write-walks               # the walks, as `scripts/walk.py` traces them
-    python scripts/house.py --ceilings                  # lines of code for each package, and the ceilings of house.toml
-    python scripts/house.py --write-ceilings            # lower the ceilings to today's figures; none is raised
+    python scripts/house.py --ceilings          lines of code for each package, and the ceilings of house.toml
+    python scripts/house.py --write-ceilings    lower the ceilings to today's figures; none is raised
+    python scripts/house.py --write-map         the file map, from the first lines of docstrings: `make map`
+    python scripts/house.py --write-walks       the walks, as `scripts/walk.py` traces them: `make walks`; some minutes
 
-What each figure counts is said where it is counted. Nothing of keylane is imported here; the commands are traced by
-`scripts/walk.py`, in processes of their own.
+Nothing of keylane is imported here. `tests/architecture` reads the source by what is here.
 """
 
 from __future__ import annotations
@@ -20,29 +14,22 @@ import argparse
 import ast
 import io
 import json
-import re
 import subprocess
 import sys
 import tokenize
 import tomllib
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 SOURCE: Final = ROOT / "src/keylane"
 PAGE: Final = ROOT / "docs/architecture.md"
-SYSTEMS: Final = frozenset({"kafka", "kinesis", "files"})
-#: Under `systems/`, modules whose name begins so belong to one system. The later names are those of trees without a
-#: package for each system.
-OWN: Final = ("kafka", "kinesis", "files", "folders", "topic", "stream_", "sources", "manifest", "footers", "values")
-#: Where addresses become systems: the one module that may know them all.
-REGISTRY: Final = frozenset({"systems.endpoint", "systems.address"})
 CEILINGS: Final = ROOT / "house.toml"
 
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -58,24 +45,9 @@ class Module:
     tree: ast.Module
 
     @property
-    def lines(self) -> int:
-        """Lines, as `wc -l` counts them."""
-        return self.source.count("\n")
-
-    @property
     def summary(self) -> str:
         """The first line of the docstring."""
         return (ast.get_docstring(self.tree) or "").partition("\n")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure, and what it counts, item by item."""
-
-    name: str
-    title: str
-    value: int
-    items: tuple[str, ...] = field(default=(), repr=False)
 
 
 @cache
@@ -94,263 +66,6 @@ def modules(package: Path) -> dict[str, Module]:
         source = path.read_text(encoding="utf-8")
         found[name] = Module(name, is_package, source, parsed(source))
     return found
-
-
-# --- Imports ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Import:
-    """One import of a module of the tree by another; `types_only` where it stands under TYPE_CHECKING."""
-
-    source: str
-    target: str
-    line: int
-    types_only: bool
-
-
-def imports(tree: Mapping[str, Module]) -> list[Import]:
-    """Imports inside the tree, also those inside functions."""
-    return [found for module in tree.values() for found in imports_of(module, tree)]
-
-
-def imports_of(module: Module, tree: Mapping[str, Module]) -> Iterator[Import]:
-    """The imports of one module. `from keylane.a import b` is of `a.b` where that is a module, otherwise of `a`."""
-    guarded = {
-        id(inner)
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        targets = {target for name in names if (target := _module_named(name, tree)) not in {None, module.name}}
-        yield from (Import(module.name, str(target), node.lineno, id(node) in guarded) for target in sorted(targets))
-
-
-def _module_named(name: str, tree: Mapping[str, Module]) -> str | None:
-    first, _, rest = name.partition(".")
-    if first != "keylane":
-        return None
-    return rest if rest in tree else rest.rpartition(".")[0]
-
-
-def cycles(edges: Iterable[Import]) -> list[tuple[str, ...]]:
-    """Groups of modules that import each other, directly or not: strongly connected, of two and more (Tarjan)."""
-    targets: dict[str, set[str]] = defaultdict(set)
-    for edge in edges:
-        targets[edge.source].add(edge.target)
-    order: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    stack: list[str] = []
-    found = []
-
-    def visit(name: str) -> None:
-        order[name] = lowest[name] = len(order)
-        stack.append(name)
-        for target in sorted(targets[name]):
-            if target not in order:
-                visit(target)
-                lowest[name] = min(lowest[name], lowest[target])
-            elif target in stack:
-                lowest[name] = min(lowest[name], order[target])
-        if lowest[name] == order[name]:
-            at = stack.index(name)
-            group = tuple(sorted(stack[at:]))
-            del stack[at:]
-            if len(group) > 1:
-                found.append(group)
-
-    for name in sorted(targets):
-        if name not in order:
-            visit(name)
-    return sorted(found)
-
-
-# --- Systems ----------------------------------------------------------------------------------------------------------
-
-
-def asks(module: Module) -> list[str]:
-    """Where a module asks which system an address is of.
-
-    A comparison with the name of a system or with an attribute `system`; such a set in an intersection; a look-up by
-    `.system`; `match x.system`; `startswith("kafka:")`; `isinstance` of a class that a system's own module defines.
-    """
-    own = {
-        alias.asname or alias.name
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ImportFrom) and node.module and _is_of_a_system(node.module.removeprefix("keylane."))
-        for alias in node.names
-    }
-    found = {getattr(node, "lineno", 0): node for node in ast.walk(module.tree) if _asks(node, own)}
-    return [f"{module.name}:{line}  {ast.unparse(node).splitlines()[0]}" for line, node in sorted(found.items())]
-
-
-def _asks(node: ast.AST, own: set[str]) -> bool:  # noqa: PLR0911  a form a case
-    match node:
-        case ast.Compare(ops=[ast.In() | ast.NotIn()], left=ast.Constant()):
-            return _has_system(node)  # "files" in document: a field, and no system
-        case ast.Compare():
-            return _has_system(node) or any(_names_a_system(side) for side in (node.left, *node.comparators))
-        case ast.BinOp(op=ast.BitAnd()):
-            return _names_a_system(node.left) or _names_a_system(node.right)
-        case ast.Subscript():
-            return _has_system(node.slice)
-        case ast.Match():
-            return _has_system(node.subject)
-        case ast.Call(func=ast.Attribute(attr="get"), args=[key, *_]):
-            return _has_system(key)
-        case ast.Call(func=ast.Attribute(attr="startswith" | "removeprefix"), args=[ast.Constant(value=str(text))]):
-            return text.partition(":")[0] in SYSTEMS and ":" in text
-        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]):
-            return any(isinstance(inner, ast.Name) and inner.id in own for inner in ast.walk(kind))
-        case _:
-            return False
-
-
-def _has_system(node: ast.AST) -> bool:
-    return any(isinstance(inner, ast.Attribute) and inner.attr == "system" for inner in ast.walk(node))
-
-
-def _names_a_system(node: ast.AST) -> bool:
-    constants = [node] if isinstance(node, ast.Constant) else getattr(node, "elts", [])
-    return any(isinstance(one, ast.Constant) and one.value in SYSTEMS for one in constants)
-
-
-def _is_of_a_system(name: str) -> bool:
-    package, _, rest = name.partition(".")
-    return package == "systems" and rest.startswith(OWN)
-
-
-def asking(tree: Mapping[str, Module]) -> tuple[str, ...]:
-    """All places that ask for a system by name, outside the systems' own modules and the registry."""
-    outside = [module for name, module in tree.items() if not _is_of_a_system(name) and name not in REGISTRY]
-    return tuple(line for module in outside for line in asks(module))
-
-
-def reaching(edges: Iterable[Import]) -> tuple[str, ...]:
-    """Imports of a system's own modules by commands and pipelines."""
-    return tuple(
-        f"{edge.source}:{edge.line}  {edge.target}"
-        for edge in edges
-        if edge.source.startswith(("pipelines.", "cli.")) and _is_of_a_system(edge.target) and not edge.types_only
-    )
-
-
-# --- Signatures, names, sizes -----------------------------------------------------------------------------------------
-
-
-def functions(module: Module) -> Iterator[Function]:
-    """Every function and method of a module."""
-    return (node for node in ast.walk(module.tree) if isinstance(node, Function))
-
-
-def untyped(tree: Mapping[str, Module], kind: str) -> tuple[str, ...]:
-    """Annotations of parameters and returns that hold `dict[str, Any]` (or another `kind` of it), also by an alias."""
-    aliases = {
-        name: {alias for node in module.tree.body for alias, value in _alias(node) if _is_untyped(value, kind, ())}
-        for name, module in tree.items()
-    }
-    return tuple(
-        f"{module.name}:{annotation.lineno}  {function.name}: {ast.unparse(annotation)}"
-        for module in tree.values()
-        for known in [aliases[module.name] | _imported(module, aliases)]
-        for function in functions(module)
-        for annotation in annotated(function)
-        if _is_untyped(annotation, kind, known)
-    )
-
-
-def _imported(module: Module, aliases: Mapping[str, set[str]]) -> set[str]:
-    """The aliases of other modules under their names in this one."""
-    return {
-        alias.asname or alias.name
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-        if alias.name in aliases.get(node.module.removeprefix("keylane."), ())
-    }
-
-
-def _alias(node: ast.stmt) -> list[tuple[str, ast.expr]]:
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
-        return [(node.target.id, node.value)] if "TypeAlias" in ast.unparse(node.annotation) else []
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript):
-        return [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
-    return []
-
-
-def annotated(function: Function) -> Iterator[ast.expr]:
-    """The annotations of a signature."""
-    given = function.args
-    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    yield from (one.annotation for one in every if one and one.annotation)
-    if function.returns:
-        yield function.returns
-
-
-def _is_untyped(node: ast.expr, kind: str, aliases: Iterable[str]) -> bool:
-    return any(
-        (isinstance(inner, ast.Subscript) and re.fullmatch(rf"{kind}\[str, Any\]", ast.unparse(inner)))
-        or (isinstance(inner, ast.Name) and inner.id in aliases)
-        for inner in ast.walk(node)
-    )
-
-
-def repeated_classes(tree: Mapping[str, Module]) -> tuple[str, ...]:
-    """Names of classes that more than one module defines, private ones left out."""
-    homes: dict[str, list[str]] = defaultdict(list)
-    for module in tree.values():
-        for node in module.tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(module.name)
-    return tuple(f"{name}  {', '.join(where)}" for name, where in sorted(homes.items()) if len(where) > 1)
-
-
-def private_functions(module: Module) -> Iterator[tuple[Function, int]]:
-    """Private functions and methods of a module, and how often their name is used in it."""
-    used = Counter(
-        node.id if isinstance(node, ast.Name) else node.attr
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Name | ast.Attribute)
-    )
-    for function in functions(module):
-        if function.name.startswith("_") and not function.name.endswith("__"):
-            yield function, used[function.name]
-
-
-def figures(package: Path) -> list[Figure]:
-    """Every figure that the source alone gives."""
-    tree = modules(package)
-    edges = imports(tree)
-    private = [(module, *found) for module in tree.values() for found in private_functions(module)]
-    once = tuple(f"{module.name}:{function.lineno}  {function.name}" for module, function, used in private if used == 1)
-    at_run_time = [edge for edge in edges if not edge.types_only]
-
-    def listed(name: str, title: str, items: Iterable[str]) -> Figure:
-        every = tuple(items)
-        return Figure(name, title, len(every), every)
-
-    return [
-        Figure("modules", "modules", len(tree)),
-        Figure("plain_modules", "modules without __init__", sum(not module.is_package for module in tree.values())),
-        Figure("lines", "lines of Python", sum(module.lines for module in tree.values())),
-        Figure("code", "lines of code, without comments and docstrings", sum(code_by_package(tree).values())),
-        listed("asks", "places that ask for a system by name outside its package", asking(tree)),
-        listed("reaches", "imports of one system's modules by pipelines and commands", reaching(edges)),
-        listed("dicts", "dict[str, Any] in signatures", untyped(tree, "dict")),
-        listed("mappings", "Mapping[str, Any] in signatures", untyped(tree, "Mapping")),
-        listed("classes", "class names defined more than once", repeated_classes(tree)),
-        listed("cycles", "import cycles, function-level imports included", map(", ".join, cycles(at_run_time))),
-        listed("type_cycles", "import cycles, imports for types included", map(", ".join, cycles(edges))),
-        Figure("private", "private functions", len(private)),
-        listed("once", "private functions used once", once),
-    ]
 
 
 # --- Ceilings ---------------------------------------------------------------------------------------------------------
@@ -588,46 +303,24 @@ def written(part: str, text: str) -> None:
 
 
 def main() -> None:
-    """Print the figures, or write a part of the page."""
+    """Print the ceilings, or write what is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--src", type=Path, default=SOURCE, help="the package to look at; default: src/keylane")
-    parser.add_argument("--json", action="store_true", help="print JSON, with what is behind each figure")
-    parser.add_argument("--list", default="", metavar="NAMES", help="print what is behind these figures, or `all`")
-    parser.add_argument("--walks", action="store_true", help="trace the commands, too")
-    parser.add_argument("--write-map", action="store_true", help="write the file map into docs/architecture.md")
-    parser.add_argument("--write-walks", action="store_true", help="trace, and write the walks into it")
     parser.add_argument("--ceilings", action="store_true", help="print lines of code and ceilings of each package")
     parser.add_argument("--write-ceilings", action="store_true", help="lower the ceilings of house.toml to today's")
+    parser.add_argument("--write-map", action="store_true", help="write the file map into docs/architecture.md")
+    parser.add_argument("--write-walks", action="store_true", help="trace the commands, and write the walks into it")
     options = parser.parse_args()
-    package = options.src.resolve()
+    if not any(vars(options).values()):
+        parser.error("nothing to do: give one of the options")
     if options.write_ceilings:
-        write_ceilings(code_by_package(modules(package)))
+        write_ceilings(code_by_package(modules(SOURCE)))
     if options.ceilings or options.write_ceilings:
-        found = code_by_package(modules(package))
+        found = code_by_package(modules(SOURCE))
         sys.stdout.write(ceilings_table(found, ceilings(CEILINGS.read_text(encoding="utf-8"))) + "\n")
-        return
     if options.write_map:
-        written("file map", file_map(package))
+        written("file map", file_map(SOURCE))
     if options.write_walks:
-        written("walks", drawn_walks(traced(package, {name for _, names in DRAWN for name in names})))
-    if not options.write_map and not options.write_walks:
-        report(figures(package), traced(package) if options.walks else {}, options.json, options.list.split(","))
-
-
-def report(found: list[Figure], walks: Mapping[str, Any], as_json: bool, lists: list[str]) -> None:
-    """Print figures and walks."""
-    show: Callable[[str], None] = print
-    if as_json:
-        document = {one.name: {"title": one.title, "value": one.value, "items": one.items} for one in found}
-        show(json.dumps({"figures": document, "walks": walks}, indent=2))
-        return
-    for one in found:
-        show(f"{one.title:62}{one.value:7,}   {one.name}")
-        if one.name in lists or "all" in lists:
-            show("".join(f"    {item}\n" for item in one.items).rstrip())
-    for name, walk in walks.items():
-        passed, at_run_time, changes = len(walk["passed"]), len(walk["at_run_time"]), walk["changes"]
-        show(f"modules passed by {name + ':':44}{passed:7,}   {at_run_time} at run time; {changes:,} changes of module")
+        written("walks", drawn_walks(traced(SOURCE, {name for _, names in DRAWN for name in names})))
 
 
 if __name__ == "__main__":

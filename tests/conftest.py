@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
     from tests.kinesis.servers import KinesisServer
-    from tests.net.running import DemoRun
+    from tests.running import DemoRun
 
     from keylane.contract.model import Contract
 
@@ -162,7 +162,7 @@ def spark(start_up_archive: None) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def demo_run(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     """`keylane demo -o json`, small, in the session of the run, which it would otherwise stop."""
-    from tests.net.running import SCALE, DemoRun, keylane
+    from tests.running import SCALE, DemoRun, keylane
 
     folder = tmp_path_factory.mktemp("small") / "demo"
     with pytest.MonkeyPatch.context() as patched:

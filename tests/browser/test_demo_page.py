@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.browser.conftest import Browser
-    from tests.net.running import DemoRun
+    from tests.running import DemoRun
 
 MAPS = """
 return [...document.querySelectorAll(".map")].map((map) => {

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.net.running import DemoRun
+    from tests.running import DemoRun
 
 CONTRACTS = [
     "payments-naive",

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.timed_records import BEGAN, send
 from tests.integration.topics import create_topic
-from tests.net.running import keylane
+from tests.running import keylane
 
 from keylane import load_contract, partitioner
 from keylane.contract.parse import parse_contract

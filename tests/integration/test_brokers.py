@@ -18,7 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from jsonschema import Draft202012Validator
 from tests.integration.topics import read_back
 from tests.interrupts import interruptible
-from tests.net.running import keylane as keylane_here
+from tests.running import keylane as keylane_here
 
 import keylane
 from keylane.systems.broker import librdkafka_settings

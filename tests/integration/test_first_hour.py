@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from pyarrow import parquet as pq
 from tests.integration.recorded_walks import proposed, walked
 from tests.integration.topics import create_topic
-from tests.net.running import keylane
+from tests.running import keylane
 
 from keylane import Router, load_contract, partitioner
 from keylane.systems.broker import librdkafka_settings

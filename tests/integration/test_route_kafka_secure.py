@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.integration.route_records import CONTRACT, contract, faults, numbered, read_committed, send
 from tests.integration.topics import create_topic
-from tests.net.running import keylane as keylane_here
 from tests.route.killable_routes import ROOT, environment, quick_conf
+from tests.running import keylane as keylane_here
 
 from keylane.systems.broker.tls import USER, password_file
 

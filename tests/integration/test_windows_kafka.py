@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.route_records import send
-from tests.net.running import keylane
+from tests.running import keylane
 
 from keylane import partitioner
 from keylane.keys.json_columns import json_columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.kinesis.command import run
-from tests.net.running import keylane
+from tests.running import keylane
 
 from keylane.keyspace.layout import ShardLayout, layout_to_json, new_layout
 from keylane.systems.endpoint import open_endpoint

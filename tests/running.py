@@ -1,4 +1,7 @@
-"""The command line in this process, and what it prints as a snapshot."""
+"""The command line in this process: its exit code, and what it prints.
+
+In a process of its own: `tests.integration.commands`.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
-from tests.net.internals import main
-from tests.net.snapshots import held, held_text, normalised, normalised_text
+from keylane.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["DemoRun", "Ended", "command", "document_held", "keylane", "refusals_held", "words_held"]
+__all__ = ["SCALE", "DemoRun", "Ended", "keylane"]
 
 #: A fiftieth of the day: every step runs, none of them for long.
 SCALE = 0.02
@@ -67,31 +69,3 @@ def _typed(arguments: Sequence[object]) -> Iterator[None]:
     line = ["keylane", *map(str, arguments)]
     with patch.object(sys, "argv", line), patch.dict(os.environ, {"COLUMNS": "80"}):
         yield
-
-
-def command(arguments: Sequence[object], *places: Path) -> str:
-    """The line as it is typed, without temporary folders."""
-    return normalised_text(" ".join(["keylane", *map(str, arguments)]), *places).strip()
-
-
-def document_held(name: str, *arguments: object, places: Sequence[Path] = ()) -> dict[str, Any]:
-    """Hold the exit code and the JSON of a command; the document as it was printed."""
-    ended = keylane(*arguments, "-o", "json")
-    assert ended.out, ended.err
-    document: dict[str, Any] = json.loads(ended.out)
-    held(name, {"exit_code": ended.code, "document": normalised(document, *places)})
-    return document
-
-
-def words_held(name: str, *arguments: object, places: Sequence[Path] = ()) -> None:
-    """Hold the table that a person reads, in a file of words."""
-    ended = keylane(*arguments)
-    held_text(name, normalised_text(f"exit code {ended.code}\n{ended.out}", *places))
-
-
-def refusals_held(name: str, asked: Sequence[Sequence[object]], *places: Path) -> None:
-    """Hold the exit codes of commands that refuse, and in a file of words what they say; nothing goes to stdout."""
-    ended = [(command(arguments, *places), keylane(*arguments)) for arguments in asked]
-    held(name, {line: {"exit_code": one.code, "stdout": bool(one.out)} for line, one in ended})
-    text = "\n".join(f"$ {line}\n{one.err}" for line, one in ended)
-    held_text(name, normalised_text(text, *places))

@@ -43,6 +43,24 @@ def test_the_worked_example_of_rewinds(seqs: tuple[int, ...], strays: int) -> No
     assert found == ({"duplicated": strays} if strays else {})
 
 
+@pytest.mark.parametrize(
+    ("writers", "stamps", "found"),
+    [
+        ("vv", (5, 3), {}),
+        ("vw", (3, 5), {"several": 1, "several_records": 2}),
+        ("vw", (5, 3), {"several": 1, "several_records": 2, "backward": 1}),
+    ],
+)
+def test_a_key_of_several_writers_is_counted(writers: str, stamps: tuple[int, int], found: dict[str, int]) -> None:
+    """Offsets order the records of one writer; between two nothing does, and only their times show it."""
+    reads = [
+        rows("read", writer=writer, key=[b"a"], scope=[b"a"], seq=[seq], lane=0, offset=[seq], stamp=[stamp])
+        for seq, (writer, stamp) in enumerate(zip(writers, stamps, strict=True))
+    ]
+    facts = check(reads).facts
+    assert {name: facts[name] for name in ("several", "several_records", "backward") if facts.get(name)} == found
+
+
 def test_a_surer_outcome_counts() -> None:
     assert broken(sent(1, outcome="unknown"), sent(1), read(2), sent(2, outcome="failed"), sent(2)) == {"lost": 1}
 

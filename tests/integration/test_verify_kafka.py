@@ -95,6 +95,20 @@ def test_a_clean_history_is_certified(topics: Topics) -> None:
     assert all(lane.last - lane.first + 1 > 2 * lane.records for lane in lanes)
 
 
+def test_keys_in_two_partitions_of_the_source_are_counted_and_not_certified(topics: Topics) -> None:
+    """Two keys of a second writer with another partitioner; one of them goes back in time in its lane."""
+    rows = [(0, b"a", b"1"), (0, b"b", b"2"), (1, b"a", b"3"), (1, b"b", b"4"), (0, b"c", b"5")]
+    first, second, *others = topics.fill(rows)
+    behind = next(one for one in others if one.key == first.key)
+    others.remove(behind)
+    topics.write([behind, first, second, *others])
+    found = topics.verify()
+    assert (found.outcome, found.broken) == ("not proven", False), found.verdict.violations
+    (why,) = [one for one in found.unproven if one.rule == "reordered"]
+    assert why.records == 4
+    assert {"several": 2, "backward": 1}.items() <= dict(found.verdict.facts).items()
+
+
 def lost(messages: list[Message]) -> None:
     del messages[100:107]
 

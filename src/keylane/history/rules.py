@@ -49,6 +49,8 @@ RECORD_COLUMNS = (
     *("digest", "letter", "stamp"),
 )
 OK, UNKNOWN, FAILED, UNSENT = 2, 1, 0, -1
+#: The time of a record that has none.
+UNSTAMPED: Final = -(2**62)
 
 
 def judge_records(table: pa.Table, settings: Settings) -> BucketResult:
@@ -186,7 +188,10 @@ def _facts(what: Any, outcome: Any, best: Any, reads: Any) -> Counter[str]:
 
 # Order: reordered, split key, early apply. Judged over all rows of some scopes.
 
-ORDER_COLUMNS = ("what", "writer", "seq", "scope", "generation", "stream", "lane", "offset", "who", "t0", "t1")
+ORDER_COLUMNS = (
+    *("what", "writer", "seq", "scope", "generation", "stream", "lane", "offset", "who", "t0", "t1"),
+    "stamp",
+)
 
 
 def judge_order(table: pa.Table, settings: Settings) -> BucketResult:
@@ -206,7 +211,30 @@ def judge_order(table: pa.Table, settings: Settings) -> BucketResult:
         counts[rule] += len(rows)
     looked_at = Counter(reordered=len(reads), split_keys=len(reads), early_applies=len(applies))
     shown = tuple(v for rule, rows, why in broken for v in violations(rule, table, rows, settings.keep, why))  # type: ignore[arg-type]  # mypy joins the rules to str
-    return BucketResult(counts, looked_at, Counter(applies=len(applies)), shown)
+    facts = Counter(applies=len(applies)) + _between_writers(at, reads)
+    return BucketResult(counts, looked_at, facts, shown)
+
+
+def _between_writers(at: _Columns, reads: Any) -> Counter[str]:
+    """Scopes with records of several writers, which no rule puts in an order; their records; how many go back in time.
+
+    One goes back where a record stands behind one with a later time in the same lane.
+    """
+    rows = at.sorted(reads, "scope", "writer")
+    scope = group_numbers(begins(at.scope[rows]))
+    if not len(rows):
+        return Counter()
+    writers = np.bincount(scope, weights=begins(at.scope[rows], at.writer[rows]))
+    rows = rows[writers[scope] > 1]
+    if not len(rows):
+        return Counter()
+    several = Counter(several=int(np.count_nonzero(writers > 1)), several_records=len(rows))
+    rows = at.sorted(rows[at.stamp[rows] != UNSTAMPED], "scope", "generation", "lane", "offset")
+    if len(rows):
+        first = begins(at.scope[rows], at.generation[rows], at.lane[rows])
+        late = at.stamp[rows] < running_max(at.stamp[rows], first)
+        several["backward"] = len(np.unique(at.scope[rows[late]]))
+    return several
 
 
 class _Columns:
@@ -218,6 +246,7 @@ class _Columns:
         self.generation, self.number = numbers(table.column("generation")), numbers(table.column("lane"))
         self.lane, self.offset = lane_codes(table), numbers(table.column("offset"))
         self.t0, self.t1 = numbers(table.column("t0")), numbers(table.column("t1"))
+        self.stamp = numbers(table.column("stamp"), UNSTAMPED)
 
     def sorted(self, rows: Any, *by: str) -> Any:
         """Rows in the order of these columns, the first of them the most significant, and of seq where they tie."""

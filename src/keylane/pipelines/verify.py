@@ -37,6 +37,7 @@ from keylane.history.verdict import RULES, Settings, Unproven
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.read import read_batch, sent_keys
 from keylane.measure.conformance import order_scopes
+from keylane.numbers import agree, count, plural
 from keylane.records import REASON_CODES, Reason
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -274,12 +275,25 @@ def _unproven(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict
         yield Unproven("duplicated", awaited, why, "start the route again, which finishes the batch, then verify")
     if missing := facts.get("no_epoch", 0):
         yield Unproven("stale_epochs", missing, "they do not name their contract and epoch", "route them by keylane")
+    # Of records of another contract the key is not known: their scope is the lane.
+    if source.apart and plan.router is not None and not facts.get("unplaced") and (several := facts.get("several", 0)):
+        yield _between_partitions(several, facts)
     if plan.router is None:
         why, hint = "no contract was given, so the keys are not known", "give --contract"
         yield Unproven("split_keys", verdict.records, why, hint)
         yield Unproven("misrouted", records, why, hint)
         return
     yield from _unproven_lanes(plan.router, facts, verdict.records)
+
+
+def _between_partitions(several: int, facts: Mapping[str, int]) -> Unproven:
+    """Keys that are in several partitions of the source: what order their records have is in no offset."""
+    back = facts.get("backward", 0)
+    of_these = f"; {count(back)} of them {agree(back, 'goes', 'go')} back in time in the target" if back else ""
+    keys = f"{plural(several, 'key')} {agree(several, 'is', 'are')} in several partitions of the source"
+    hint = "export the source to one file in the order of a field, and route that into a new target"
+    why = f"{keys}, between which there is no order{of_these}"
+    return Unproven("reordered", facts.get("several_records", 0), why, hint)
 
 
 def _unproven_values(source: Stream, target: Stream, facts: Mapping[str, int], records: int) -> Iterator[Unproven]:

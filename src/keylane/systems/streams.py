@@ -169,6 +169,7 @@ class Stream:
     `key_space` are the lanes of a target as ranges, where they need not be equal. `noticed` is what else there is to
     say of the records, once this process has read them, and `unnoticed` what is missing there where others read them.
     `located` gives the shard of an offset and the position in it, of a target whose lanes are shards.
+    `apart` is whether the sources of a source, its partitions, have no order between them.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -199,6 +200,7 @@ class Stream:
     csv_null: tuple[str, ...] = ()
     delimiter: str = ","
     schema: pa.Schema | None = None
+    apart: bool = False
     strays: tuple[str, ...] = ()
     key_space: KeySpace | None = None
     noticed: Callable[[], Sequence[str]] = tuple

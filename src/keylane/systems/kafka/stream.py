@@ -74,6 +74,7 @@ def source_topic(address: Address, contract: Contract | None, options: StreamOpt
         begins={name: at for name, at in begins.items() if at},
         remarks=tuple(remarks),
         keys=True,
+        apart=True,
         values="" if options.values else LEFT_OUT,
     )
 

@@ -245,6 +245,7 @@ ORDER: Final = (
         "records",
         "private",
         "numbers",
+        "formulas",
         "geo",
         "contract",
         "keys",

@@ -5,6 +5,7 @@ the imports to hold that. Every module with its purpose: the file map in docs/ar
 
     errors, records       values that everything uses: the error root, Placement, Reason, Finding
     numbers               how counts, shares, sizes and times are written, everywhere
+    formulas              the guard against formulas in CSV, put on and taken off
     private               folders and files out of the reach of other users, and temporary ones that no kill leaves
     geo                   locations as H3 cells, and tables of cells; the only package that imports H3
     contract              the promise: model, parser, validation, fingerprint, evolution

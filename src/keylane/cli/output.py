@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ import click
 from keylane.cli.tables import Tone, fits, laid_out, markdown, styled, toned, wrapped
 from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
+from keylane.formulas import guarded
 from keylane.numbers import count
 from keylane.systems.config import OUTPUTS
 
@@ -219,25 +219,13 @@ def _is_numeric(values: Sequence[Any]) -> bool:
     return bool(there) and all(isinstance(value, int | float) for value in there)
 
 
+def _neutral(value: Any) -> Any:
+    return guarded(value) if isinstance(value, str) else value
+
+
 def _plain(value: Any) -> Any:
     """A list as text; every other value as it is."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
-#: What a spreadsheet takes for the start of a formula, also in its full width; and what it looks behind.
-_FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-
-
-def _neutral(value: Any) -> Any:
-    """A cell that no spreadsheet runs: text that would be a formula gets an apostrophe, which makes it text there.
-
-    >>> [_neutral(value) for value in ("=1+1", "-5", -5, "-5+cmd|x")]
-    ["'=1+1", '-5', -5, "'-5+cmd|x"]
-    """
-    if not isinstance(value, str) or _FORMULA.match(value) is None or _NUMBER.fullmatch(value):
-        return value
-    return f"'{value}"
 
 
 def _cell(value: Any) -> str:

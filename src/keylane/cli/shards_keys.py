@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,11 +12,12 @@ import click
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.shards_plan import along
 from keylane.cli.terminal import note
+from keylane.formulas import KEYS_HEAD, unguarded
 from keylane.numbers import count, percent, plural
-from keylane.pipelines.shards_files import csv_rows
+from keylane.pipelines.shards_files import csv_rows, text_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from keylane.documents.shards import AccountKey, ReplacedWeight
     from keylane.systems.hash_key_registry import AddedKey, HandedOut, ImportedAccount
@@ -26,7 +28,6 @@ FENCE: Final = (
     "unread in the old one: it needs a fence (stop writing, read the old shard to its end, go on). Moving a boundary "
     "of a shard needs none"
 )
-COLUMNS: Final = ("account", "hash_key", "at", "weight", "origin")
 MOVES: Final = ("account", "former_key", "hash_key")
 #: Rows of a change that a table shows; all of them are in the other formats.
 SHOWN: Final = 50
@@ -127,7 +128,7 @@ def add(
     answer = [f"{account}: hash key {entry.key}, {percent(document.at)} along the key space"]
     answer += [] if done.is_new else ["the account had it already"]
     lines = [*_walked(done), "", *drawn(entries, entry.key)] if explain else []
-    return Result(document, [Section(COLUMNS, [_shown(entry)], unbroken=_NAMES)], lines, answer=answer), output
+    return Result(document, [Section(KEYS_HEAD, [_shown(entry)], unbroken=_NAMES)], lines, answer=answer), output
 
 
 @keys.command("list", short_help="All accounts with their hash keys.")
@@ -150,7 +151,7 @@ def list_(registry: Path, output: str) -> tuple[Result, str]:
     )
     answer = [f"{plural(len(entries), 'account')}, heaviest eighth of the space: {percent(_heaviest(entries))}"]
     rows = [_shown(entry) for entry in entries]
-    return Result(document, [Section(COLUMNS, rows, unbroken=_NAMES)], warnings, answer=answer), output
+    return Result(document, [Section(KEYS_HEAD, rows, unbroken=_NAMES)], warnings, answer=answer), output
 
 
 @keys.command(short_help="Free the hash key of an account.")
@@ -174,11 +175,13 @@ def remove(account: str, registry: Path, output: str) -> tuple[Result, str]:
 
 
 @keys.command("import", short_help="Take over accounts from a list, with the keys they have.")
-@click.argument("file", metavar="FILE.csv", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @_registry
 @output_option
 def import_(file: Path, registry: Path, output: str) -> tuple[Result, str]:
-    """Take over accounts from CSV with the columns account, hash_key and, if there is one, weight.
+    """Take over accounts from CSV with the columns account, hash_key and, if there is one, weight; or from JSON.
+
+    What `list` prints with -o csv or -o json is taken as it is.
 
     A row without a hash key gets the next balanced one, the heaviest account first. All rows are taken, or none: a key
     that belongs to another account, another key for a known account, or an account in two rows that differ, is an
@@ -210,7 +213,7 @@ def import_(file: Path, registry: Path, output: str) -> tuple[Result, str]:
     answer = [f"imported {plural(len(done.new), 'account')}, {known}; {plural(number, 'account')} in the registry now"]
     answer += [f"{count(handed_out)} came without a key and got one"] if handed_out else []
     sections = [
-        *_first_shown(Section(COLUMNS, [_shown(entry) for entry in done.new], unbroken=_NAMES)),
+        *_first_shown(Section(KEYS_HEAD, [_shown(entry) for entry in done.new], unbroken=_NAMES)),
         Section(("account", "former_weight", "weight"), document.reweighed, "Weights that were replaced:"),
     ]
     return Result(document, sections, warnings, answer=answer), output
@@ -263,15 +266,15 @@ def redistribute(registry: Path, sequence: Any, dry_run: bool, output: str) -> t
 
 
 def rows_of(file: Path) -> list[ImportedAccount]:
-    """The accounts of a CSV file; every problem of it in one error."""
+    """The accounts of a file; every problem of it in one error."""
     from keylane.contract.shards import HASH_KEY_FORM, hash_key_problem
     from keylane.errors import UsageError
     from keylane.systems.hash_key_registry import ImportedAccount, thousandths
 
-    rows, problems = [], []
-    for line, row in csv_rows(
-        file, ("account",), "account,hash_key as the first line, and weight where accounts differ"
-    ):
+    rows, problems, text = [], [], text_in(file)
+    is_json = text.lstrip().startswith("{")
+    columns = "account,hash_key as the first line, and weight where accounts differ"
+    for line, row in _listed(file, text) if is_json else csv_rows(file, ("account",), columns):
         key, weight, kept = row.get("hash_key", ""), row.get("weight", ""), None
         try:
             kept = thousandths(plain_number(weight)) if weight else None
@@ -282,11 +285,29 @@ def rows_of(file: Path) -> list[ImportedAccount]:
         elif not row["account"]:
             problems.append(f"line {line}: no account")
         else:
-            rows.append(ImportedAccount(line, row["account"], int(key) if key else None, kept))
+            try:
+                account = row["account"] if is_json else unguarded(row["account"], [*row])
+            except ValueError as error:
+                problems.append(f"line {line}: {error}")
+            else:
+                rows.append(ImportedAccount(line, account, int(key) if key else None, kept))
     if problems:
         more = f"; and {len(problems) - 5} more" if problems[5:] else ""
         raise UsageError.of(f"nothing was imported: {'; '.join(problems[:5])}{more}")
     return rows
+
+
+def _listed(file: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of the JSON that `list -o json` prints, each with its number."""
+    from keylane.documents.shards import ShardKeysDocument
+    from keylane.errors import UsageError
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError.of(f"the file is not JSON: {error}", got=str(file)) from None
+    for number, one in enumerate(ShardKeysDocument.from_json(found).keys, 1):
+        yield number, {"account": one.account, "hash_key": one.hash_key, "weight": str(one.weight)}
 
 
 # What is shown.

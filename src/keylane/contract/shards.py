@@ -22,6 +22,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import shorten
+from keylane.formulas import unguarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -274,7 +275,7 @@ def _accounts(text: str) -> dict[str, str]:
                 continue
             if len(row) <= max(account_at, key_at):
                 raise ValueError(f"line {reader.line_num} has {len(row)} cells; allowed: {len(names)}")
-            account, given = row[account_at], row[key_at]
+            account, given = unguarded(row[account_at], names), row[key_at]
             if found.setdefault(account, given) != given:
                 raise ValueError(f"line {reader.line_num}: {account!r} has two hash keys")
     except csv.Error as error:

@@ -1,7 +1,8 @@
 """Atomic writes, locks, and which process a pid is: what journals and folders are built on. POSIX file systems only.
 
 A file is written under another name, forced to the disk and renamed; a rename within one file system is one step for
-every reader. Which files there are, and why in that order: `folders`.
+every reader. Through a symbolic link it is the file behind the link that is replaced, and what is replaced keeps its
+mode: a file that nobody may write is refused. Which files there are, and why in that order: `folders`.
 """
 
 from __future__ import annotations
@@ -91,15 +92,38 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
     else:
-        _replace(path.resolve(), text, private=private)
+        _replace(path, text, private=private)
 
 
-def _replace(path: Path, content: str | bytes, *, private: bool = False) -> None:
+def behind(path: Path) -> Path:
+    """The file that a name stands for, through every symbolic link: one that is there, or one that can be made."""
+    found = Path(os.path.realpath(path))
+    if found.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return found
+
+
+def _waiting(path: Path, name: str, *, private: bool = False) -> Path:
+    """An empty file beside a file, to take its place, with its owner and mode."""
+    there = path.exists()
+    if there and not os.access(path, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    waiting = path.with_name(name)
+    waiting.unlink(missing_ok=True)
+    waiting.touch(mode=0o600 if private else 0o666)
+    if there and not private:
+        found = path.stat()
+        with suppress(OSError):
+            os.chown(waiting, found.st_uid, found.st_gid)
+        waiting.chmod(found.st_mode & 0o7777)
+    return waiting
+
+
+def _replace(given: Path, content: str | bytes, *, private: bool = False) -> None:
+    path = behind(given)
     waiting = path.with_name(f".{path.name}.new")
     try:
-        if private:
-            waiting.unlink(missing_ok=True)
-            waiting.touch(mode=0o600)
+        _waiting(path, waiting.name, private=private)
         with waiting.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
@@ -108,7 +132,7 @@ def _replace(path: Path, content: str | bytes, *, private: bool = False) -> None
     except BaseException as error:  # noqa: BLE001  it is raised, under the name that was asked for
         with suppress(OSError):
             waiting.unlink(missing_ok=True)
-        raise named(error, path) from None
+        raise named(error, given) from None
     force(path.parent)
 
 
@@ -118,6 +142,7 @@ def beside_folder(folder: Path, path: Path) -> Iterator[Callable[[Path, str], No
 
     Call what this gives with the folder in the making and the text, before the folder becomes `folder`.
     """
+    path = behind(path)
     waiting = path.with_name(f".{path.name}.new")
     is_stream = path.exists() and not path.is_file()  # a pipe or a terminal, which has no name to change
     made: list[tuple[int, str]] = []
@@ -125,7 +150,8 @@ def beside_folder(folder: Path, path: Path) -> Iterator[Callable[[Path, str], No
     def write(making: Path, text: str) -> None:
         if not is_stream:
             try:
-                write_text(waiting, text)
+                _waiting(path, waiting.name).write_text(text, encoding="utf-8")
+                force(waiting)
             except OSError as error:
                 raise named(error, path) from None
         made.append((making.stat().st_ino, text))
@@ -150,27 +176,36 @@ def named(error: BaseException, path: Path) -> BaseException:
     return error
 
 
-def replace_text(path: Path, text: str, check: Callable[[], object]) -> None:
+def replace_text(given: Path, text: str, check: Callable[[], object]) -> None:
     """Put a text in the place of a file that `check` still accepts: a reader sees the old text or the new one.
 
-    Two that replace one file do so one after the other: the second one's check sees what the first has written.
+    Two that replace one file do so one after the other: the second one's check sees what the first has written. A file
+    with a second name (a hard link) is refused: the other name would keep the old text.
     """
-    waiting = path.with_name(f".{path.name}.{uuid4().hex[:12]}")
+    path = behind(given)
+    name = f".{path.name}.{uuid4().hex[:12]}"
     there = path.exists()
     try:
         with path.open("rb") if there else nullcontext() as held:
             if held is not None:
                 fcntl.flock(held, fcntl.LOCK_EX)
             check()
-            waiting.touch(mode=path.stat().st_mode & 0o777 if there else 0o644)
+            if there and path.stat().st_nlink > 1:
+                hint = "a copy of it under this name, or a symbolic link to the other one"
+                what = "the file has another name, a hard link, that would keep the old text; nothing was written"
+                raise TargetError.of(what, got=str(given), hint=hint)
+            waiting = _waiting(path, name)
             waiting.write_text(text, encoding="utf-8")
             force(waiting)
             if there:
                 waiting.replace(path)
             else:
                 path.hardlink_to(waiting)
+    except OSError as error:
+        raise named(error, given) from None
     finally:
-        waiting.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.with_name(name).unlink(missing_ok=True)
     force(path.parent)
 
 

@@ -29,6 +29,7 @@ from keylane.contract.shards import MOST_UNITS, partition_key_units
 from keylane.errors import TargetError, UnknownNameError, UsageError, did_you_mean
 from keylane.keyspace.key_tree import KeyTree, cursor_after_removal, handed_out_anew, next_free, nodes_above, walk
 from keylane.keyspace.sequences import SEQUENCES
+from keylane.systems.atomic import behind
 from keylane.systems.sqlite_transaction import force_commits, transaction
 
 if TYPE_CHECKING:
@@ -317,7 +318,7 @@ def open_registry(path: Path, *, create: bool = False) -> Iterator[HashKeyRegist
         raise UsageError.of("not a place for a registry", got=str(path), allowed="a file in a folder that is there")
     try:
         if create and not there:
-            _make(path)
+            _make(behind(path))
         found = _connected(path, "rw")
     except sqlite3.Error as error:
         raise _unusable(path, error) from error

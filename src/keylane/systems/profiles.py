@@ -27,7 +27,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.private import own_folder
 from keylane.profile.build import fingerprint_of, unpacked
 from keylane.profile.model import Approximation, ObservedLanes, Profile, Windows, WithoutKey
-from keylane.systems.atomic import exchange, force, named, write_json
+from keylane.systems.atomic import behind, exchange, force, named, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +52,7 @@ def staged(out: Path | None, *, replace: bool = False) -> Iterator[Path]:
             yield folder
         return
     _check_free(out, replace=replace)
+    out = behind(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     waiting = out.with_name(f".{out.name}.{uuid4().hex[:12]}")
     try:

@@ -187,7 +187,7 @@ def test_no_cell_of_csv_is_a_formula(text: str) -> None:
     assert json.loads(render(result, "jsonl").splitlines()[0])["k"] == text, "JSON runs in no spreadsheet"
 
 
-@pytest.mark.parametrize("value", ["-5", "+5.25", "-1e-9", "-.5", "m-1", "a=b", "", "'=1", -5, 0.5, None, True])
+@pytest.mark.parametrize("value", ["-5", "+5.25", "-1e-9", "-.5", "m-1", "a=b", "", "'q", -5, 0.5, None, True])
 def test_numbers_and_other_text_stay_as_they_are_in_csv(value: Any) -> None:
     plain = Result(Named(name="x"), [Section(("k",), [{"k": value}])])
     expected = io.StringIO()

@@ -11,9 +11,21 @@ import pytest
 
 from keylane.errors import TargetError
 from keylane.systems import atomic
-from keylane.systems.atomic import beside_folder, exchange, force, force_all, write_json, write_text
+from keylane.systems.atomic import (
+    beside_folder,
+    exchange,
+    force,
+    force_all,
+    replace_text,
+    write_bytes,
+    write_json,
+    write_text,
+)
+from keylane.systems.hash_key_registry import open_registry
+from keylane.systems.profiles import DOCUMENT, KEYS, staged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -120,3 +132,101 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as found:
         write_text(tmp_path / "none" / "page.html", "text")
     assert found.value.filename == str(tmp_path / "none" / "page.html")
+
+
+def page_beside(path: Path) -> None:
+    made = path.parent / "a.profile"
+    with beside_folder(made, path) as write:
+        made.mkdir()
+        write(made, "2")
+
+
+#: Every writer of a file.
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "json": lambda path: write_json(path, 2),
+    "bytes": lambda path: write_bytes(path, b"2"),
+    "text": lambda path: write_text(path, "2"),
+    "replaced": lambda path: replace_text(path, "2", lambda: None),
+    "beside": page_beside,
+}
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_link_leads_to_the_file_that_is_written(tmp_path: Path, name: str, there: bool) -> None:
+    """Over two links and another folder; also to a file that is not there yet."""
+    (tmp_path / "shared").mkdir()
+    real, near, far = tmp_path / "shared" / "real", tmp_path / "shared" / "near", tmp_path / "far"
+    near.symlink_to("real")
+    far.symlink_to("shared/near")
+    if there:
+        real.write_text("1")
+        real.chmod(0o640)
+    WRITERS[name](far)
+    assert real.read_text() == "2"
+    assert far.is_symlink()
+    assert near.is_symlink()
+    assert sorted(path.name for path in real.parent.iterdir()) == ["near", "real"]
+    if there:
+        assert real.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_twin_a_writer_that_takes_the_link_for_the_file_is_noticed(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic, "behind", lambda path: path)
+    with pytest.raises(AssertionError):
+        test_a_link_leads_to_the_file_that_is_written(tmp_path, name, there=True)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_links_in_a_circle_are_an_error_that_names_the_link(tmp_path: Path, name: str) -> None:
+    for one, other in (("a", "b"), ("b", "a")):
+        (tmp_path / one).symlink_to(other)
+    with pytest.raises(OSError, match="symbolic links") as found:
+        WRITERS[name](tmp_path / "a")
+    assert found.value.filename == str(tmp_path / "a")
+
+
+def test_a_file_with_a_second_name_is_not_replaced_under_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    with pytest.raises(TargetError, match="hard link"):
+        replace_text(tmp_path / "a", "2", lambda: None)
+    assert (tmp_path / "a").read_text() == (tmp_path / "b").read_text() == "1"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_that_nobody_may_write_is_not_replaced(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("1")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError) as found:
+        WRITERS[name](tmp_path / "a")
+    assert found.value.filename == str(tmp_path / "a")
+    assert (tmp_path / "a").read_text() == "1"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_profile_behind_a_link_is_replaced_there(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.profile", tmp_path / "link.profile"
+    for text in ("1", "2"):
+        with staged(link if text == "2" else real, replace=True) as folder:
+            (folder / KEYS).mkdir()
+            (folder / DOCUMENT).write_text(text)
+        if text == "1":
+            link.symlink_to(real)
+    assert link.is_symlink()
+    assert (real / DOCUMENT).read_text() == "2"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.profile", "real.profile"]
+
+
+def test_a_registry_is_made_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    with open_registry(tmp_path / "link", create=True) as registry:
+        registry.add("acme")
+    assert (tmp_path / "real").is_file()
+    assert (tmp_path / "link").is_symlink()

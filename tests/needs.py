@@ -36,6 +36,7 @@ FOLDERS = {
     "route": {"jvm"},
     "match": {"jvm"},
     "readme": {"jvm"},
+    "known_truth": {"slow"},
     "parity": {"slow"},
     "properties": {"slow"},
 }

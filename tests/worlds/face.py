@@ -10,14 +10,24 @@ import io
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
+
+import pyarrow as pa
+from tests.worlds.claims import Answer, Named, listed
+from tests.worlds.producers import Writer
 
 import keylane
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from tests.worlds.producers import Case
+
+#: How a command ends that refuses because the data does not show what was asked.
+NOT_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +72,77 @@ def declaration() -> Any:
     from keylane.cli.main import cli
 
     return cli
+
+
+def identified(case: Case, folder: Path | None = None) -> dict[str, Any]:
+    """The document of `identify`, of the records of a case; with a folder: of a file of it, with times."""
+    if folder is None:
+        table = case.table().select(["key", "lane"])
+        return dict(keylane.identify(table, case.given, key="key", lane="lane").as_json())
+    path, time = case.write(f"{folder}/case.parquet"), None if case.times is None else "time"
+    return dict(keylane.identify(path, case.given, key="key", lane="lane", time=time).as_json())
+
+
+def first_contract(case: Case, folder: Path) -> tuple[dict[str, Any] | None, str | None]:
+    """What `identify` says on the way to a first contract, and the contract's path; None each where it is refused."""
+    path, contract = case.write(f"{folder}/case.parquet"), folder / "case.yaml"
+    contract.unlink(missing_ok=True)
+    try:
+        found = keylane.init(path, "key", lane="lane", lanes=case.given, out=contract)
+    except keylane.KeylaneError as error:
+        if error.exit_code != NOT_SHOWN:
+            raise
+        if contract.exists():
+            raise AssertionError(f"refused ({error}), and {contract} was written") from error
+        return None, None
+    return dict(found.as_json()["identified"]), str(contract)
+
+
+def placed(contract: str, keys: Sequence[Any]) -> Any:
+    """The lane of each key by a contract; None where it refuses some of them, or all as a column."""
+    column = pa.record_batch({"key": pa.array(keys, pa.binary() if isinstance(keys[0], bytes) else None)})
+    try:
+        lanes = keylane.Router(contract).lanes(column)
+    except keylane.KeylaneError:
+        return None
+    return None if lanes.null_count else lanes.to_numpy(zero_copy_only=False)
+
+
+def answer_of(document: Mapping[str, Any]) -> Answer:
+    """The claims of a document of `identify`."""
+    return Answer(
+        document["verdict"],
+        document["lanes"],
+        document["lanes_from"],
+        tuple(_named(writer, document) for writer in document["writers"]),
+    )
+
+
+def _named(writer: Mapping[str, Any], document: Mapping[str, Any]) -> Named:
+    lanes = writer.get("lanes") or document["lanes"]
+    encoding = writer.get("encoding") or "utf8"
+    name, parts = writer["partitioner"], writer.get("rule")
+    rule = None
+    if name is not None:
+        rule = listed(name, encoding, lanes)
+    elif parts is not None:
+        rule = Writer(parts["hash"], parts["fold"], encoding, parts.get("lanes") or lanes, parts.get("seed"))
+    advice = " ".join(fix["action"] for fix in writer.get("fixes", ()))
+    return Named(
+        rule,
+        writer["share"],
+        also=tuple(listed(other, encoding, lanes) for other in writer.get("also", ())),
+        restart="restart" in advice and "if it still writes" not in advice,
+        first_row=writer.get("since_row"),
+        last_row=writer.get("until_row"),
+        first_time=_micros(writer.get("since")),
+        last_time=_micros(writer.get("until")),
+    )
+
+
+def _micros(time: str | None) -> int | None:
+    """A time of a document in microseconds, if it is one of a day."""
+    if time is None:
+        return None
+    at = datetime.fromisoformat(time)
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)

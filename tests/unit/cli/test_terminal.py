@@ -249,7 +249,7 @@ def test_what_others_print_holds_none() -> None:
                 shown += part
         except OSError:
             pass  # how a terminal ends on Linux
-        running.wait(120)
+        running.wait(30)
     os.close(ours)
     text = shown.decode().replace("\r\n", "\n")
     assert text.count("pwned") >= 3

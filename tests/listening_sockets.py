@@ -40,15 +40,17 @@ def descendants(pid: int) -> list[int]:
     return [pid, *(found for child in children for found in descendants(child))]
 
 
-def answer_of(port: int, message: bytes, seconds: float = 0.7) -> bytes:
-    """All that comes back within some seconds of the last part, or until the other side closes."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as there:
+def answer_of(port: int, message: bytes, seconds: float = 0.7, *, until: bytes = b"") -> bytes:
+    """What comes back within some seconds of the last part: up to a text that ends it, or all of it."""
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as there:
         there.sendall(message)
         there.settimeout(seconds)
         out = b""
         try:
             while part := there.recv(65536):
                 out += part
+                if until and until in out:
+                    break
         except OSError:
             pass
         return out

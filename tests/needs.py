@@ -44,7 +44,7 @@ FOLDERS = {
 #: command costs as much as the tests that follow, so that a command is in one part. And folders that are in `plain`
 #: whatever their tests need. A part does not even import what is not its own.
 ROUTES = {"aggregate", "integration", "kinesis", "route"}
-PLAIN = {"architecture", "crosscheck", "history", "properties", "security", "unit", "vectors"}
+PLAIN = {"architecture", "crosscheck", "history", "known_truth", "properties", "security", "unit", "vectors", "worlds"}
 #: What is started for tests that wait for its answers more than they compute.
 SERVERS = {"broker", "node"}
 PARTS = ("routes", "spark", "servers", "plain")

@@ -59,12 +59,19 @@ def source_of(message: Any) -> tuple[str, int]:
     return writer, int(seq)
 
 
+#: So many new records are ahead of the old ones of a lane that is left alone, where no gate keeps them back.
+AHEAD = 200
+#: They come soon, or there are none.
+AHEAD_SECONDS = 60.0
+
+
 @dataclass
 class Slow:
     """A lane that a reader leaves alone for a while: old records wait while new ones come."""
 
     consumer: Any
     lane: TopicPartition
+    gated: bool
     seconds: float
     over: Event
     paused: bool = False
@@ -76,10 +83,11 @@ class Slow:
             self.consumer.pause([self.lane])
             self.paused = True
 
-    def look(self, *, is_open: bool) -> None:
-        """Let the lane go on, some time after the migration was opened."""
-        self.opened = self.opened or (time.monotonic() if is_open else 0.0)
-        if self.opened and time.monotonic() - self.opened > self.seconds:
+    def look(self, new: int, *, is_open: bool) -> None:
+        """Let the lane go on: some time after the migration was opened, or when new records are ahead."""
+        self.opened = self.opened or (time.monotonic() if is_open or new else 0.0)
+        for_long = self.opened and time.monotonic() - self.opened > (self.seconds if self.gated else AHEAD_SECONDS)
+        if for_long or (new >= AHEAD and not self.gated):
             self.over.set()
         if self.paused and self.over.is_set():
             self.consumer.resume([self.lane])
@@ -203,7 +211,8 @@ class LiveMigration:
             consumer.close()
 
     def _read(self, consumer: Any, gate: GatedConsumer, until: Callable[[], int]) -> None:
-        slow = Slow(consumer, TopicPartition(self.topic, self.slow_lane), self.slow_seconds, self.slow_over)
+        lane = TopicPartition(self.topic, self.slow_lane)
+        slow, new = Slow(consumer, lane, self.gated, self.slow_seconds, self.slow_over), 0
         seen = set[tuple[str, int, int]]()
         while not self._stop.is_set() and (len(self.applies) < until() or slow.paused):
             found = gate.consume(200, 0.1) if self.gated else consumer.consume(200, 0.1)
@@ -219,7 +228,7 @@ class LiveMigration:
                     # Whoever reads both topics without the gate knows copies by their two sources, and nothing else.
                     self.left_out += 1
                     continue
-                slow.opened = slow.opened or (time.monotonic() if epoch > 1 else 0.0)
+                new += epoch > 1
                 self.applies.append((message.key(), *place[1:], epoch - 1, began, time.monotonic_ns()))
                 self.applied_sources.append((*source_of(message), message.key()))
                 offsets[place[:2]] = message.offset() + 1
@@ -227,7 +236,7 @@ class LiveMigration:
                 committed = [TopicPartition(*lane, at) for lane, at in offsets.items()]
                 self._commit(consumer, committed)
                 slow.begin()
-            slow.look(is_open=gate.gate is not None)
+            slow.look(new, is_open=gate.gate is not None)
 
     def _is_copy(self, message: Any) -> bool:
         sources = sum(name == SOURCE for name, _ in message.headers())

@@ -52,11 +52,11 @@ def test_balances_are_kept_through_a_kill_and_a_deploy(
     services = [start(), start()]
     try:
         port = int(event(services[0], "health")["port"])
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=120) as answer:
             assert json.load(answer)["group"] == "balances"
         pay(200)
         until(lambda: len(written()) == 200)
-        time.sleep(0.6)  # a snapshot
+        until(lambda: any(one.is_file() for one in (tmp_path / "snapshots").rglob("*")))
         pay(50)
         owner = 0 if health(port)["instance"] == 0 else 1
         services[owner].kill()
@@ -124,7 +124,7 @@ def event(service: subprocess.Popen[str], what: str) -> dict[str, Any]:
 
 
 def health(port: int) -> dict[str, Any]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=120) as answer:
         return dict(json.load(answer))
 
 

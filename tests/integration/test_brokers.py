@@ -163,7 +163,7 @@ def test_an_interrupt_removes_the_throttle_and_the_same_plan_again_finishes(
         status = brokers(cluster, "--status", folder=tmp_path)[1]
         other = brokers(cluster, "--apply", "--yes", "--out", "other.json", folder=tmp_path)
         run.send_signal(signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=120)
     assert run.returncode == 130
     assert "Traceback" not in said
     assert "--plan reassignment.plan.json --apply" in said
@@ -233,7 +233,7 @@ def test_a_cluster_with_tls_is_reached_by_certificate_and_not_by_another_passwor
             [sys.executable, "-m", "keylane", "brokers", f"kafka://{place}", *pairs],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert (done.returncode, word in done.stderr) == (code, True), done.stderr

@@ -66,7 +66,7 @@ def handshake(port: int, cluster: Cluster, certificate: str | None) -> str:
         context.load_cert_chain(str(cluster.folder / "tls" / certificate))
     try:
         with (
-            socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+            socket.create_connection(("127.0.0.1", port), timeout=120) as plain,
             context.wrap_socket(plain, server_hostname="127.0.0.1") as there,
         ):
             there.sendall(API_VERSIONS)
@@ -93,7 +93,8 @@ def test_every_port_of_a_secured_cluster_speaks_tls_and_nothing_else(secured: Cl
 def test_twin_a_plain_broker_answers_on_every_port(broker: Cluster) -> None:
     pid = nodes.process_of(broker, 1)
     assert pid is not None
-    assert [b"\x00\x00\x00\x07" in answer_of(port, API_VERSIONS, 3) for _, port in listening(pid)] == [True, True]
+    told = b"\x00\x00\x00\x07"
+    assert [told in answer_of(port, API_VERSIONS, 60, until=told) for _, port in listening(pid)] == [True, True]
 
 
 @pytest.mark.faults

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 TTL = 3.0
 
 
-def paused_and_killed(run: OwnerRun) -> tuple[float, float]:
+def paused_and_killed(run: OwnerRun) -> None:
     """An owner that stops in the middle of a batch, beyond its lease, and wakes up; then its successor is killed.
 
-    Returns how long the id was without an owner, each time from the fault on.
+    How long the id is without an owner is held by `test_owner_faults`.
     """
     first, second = run.start(), run.start()
     run.wait_for("serving")
@@ -59,7 +59,6 @@ def paused_and_killed(run: OwnerRun) -> tuple[float, float]:
     assert (owned["epoch"], again["epoch"]) == (2, 3)
     run.wait_for("serving", since=killed, pid=paused)
     run.wait_for_outputs()
-    return owned["at"] - stopped, again["at"] - killed
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def run_of(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> Callab
 
 def test_a_paused_owner_gets_no_record_accepted_by_the_broker(run_of: Callable[[str], OwnerRun]) -> None:
     with run_of("transactions") as run:
-        free = paused_and_killed(run)
+        paused_and_killed(run)
         run.finish()
         assert run.wait_for("fenced")["why"].startswith("another owner has taken id 0")
         sources, (outputs, _) = run.sources(), run.outputs(raw=True)
@@ -81,12 +80,11 @@ def test_a_paused_owner_gets_no_record_accepted_by_the_broker(run_of: Callable[[
     assert verdict.ok, verdict.violations
     assert {one.epoch for one in outputs} == {1, 2, 3}
     assert wrong_states(sources, outputs) == 0
-    assert max(free) <= 2 * TTL
 
 
 def test_a_paused_owner_gets_no_record_accepted_by_readers_of_epochs(run_of: Callable[[str], OwnerRun]) -> None:
     with run_of("headers") as run:
-        free = paused_and_killed(run)
+        paused_and_killed(run)
         run.finish()
         sources, (outputs, fence), (raw, _) = run.sources(), run.outputs(), run.outputs(raw=True)
     verdict = judged(run.topic, sources, outputs)
@@ -94,7 +92,6 @@ def test_a_paused_owner_gets_no_record_accepted_by_readers_of_epochs(run_of: Cal
     allowed = {"duplicated", "reordered"}
     assert {rule for rule, count in verdict.counts.items() if count} <= allowed, verdict.violations
     assert wrong_states(sources, outputs) == 0
-    assert max(free) <= 2 * TTL
     assert fence.counts["stale"] > 0
     assert judged(run.topic, sources, raw).counts["stale_epochs"] > 0, "twin: a reader without the filter"
     assert judged(run.topic, sources, raw).counts["two_owners"] > 0

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,29 +69,23 @@ def test_a_topic_is_counted_by_its_own_keys_lanes_and_times(
 
 
 def test_only_what_arrives_while_it_listens_is_counted(
-    broker: Cluster, topic: Callable[..., str], spark: SparkSession
+    broker: Cluster, topic: Callable[..., str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = topic(2)
+    name, waited = topic(2), []
     send(broker, name, payments(50))
-    listening = threading.Event()
-    later = [(b"later", b"x", BEGAN + 1_000_000 + n) for n in range(7)]
+    arriving = [(b"later", b"x", BEGAN + 1_000_000 + n) for n in range(7)]
 
-    def tell(text: str) -> None:
-        if "listening" in text:
-            listening.set()
+    def listen(seconds: float) -> None:
+        waited.append(seconds)
+        if arriving:
+            send(broker, name, arriving)
 
-    def send_later() -> None:
-        assert listening.wait(60)
-        time.sleep(0.3)
-        send(broker, name, later)
-
-    sender = threading.Thread(target=send_later)
-    sender.start()
-    found = profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=4.0), spark=spark, say=tell)
-    sender.join()
-    assert by_key(found) == {b"later": 7}
+    monkeypatch.setattr("keylane.systems.kafka.data.time", SimpleNamespace(sleep=listen))
+    found = profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=4.0), spark=spark)
+    assert (by_key(found), waited) == ({b"later": 7}, [4.0])
+    arriving.clear()
     with pytest.raises(DataError, match="nothing arrived"):
-        profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=0.1), spark=spark, say=tell)
+        profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=0.1), spark=spark)
 
 
 def test_a_key_may_be_a_field_of_the_value_and_what_cannot_be_read_is_malformed(

@@ -167,7 +167,7 @@ def test_a_route_that_logs_in_leaves_no_trace_of_its_password(
 def test_a_wrong_password_of_the_other_commands_is_reported_and_not_shown(
     guarded: Cluster, tmp_path: Path, name: str
 ) -> None:
-    keylane(tmp_path, guarded, "--no-such-option").communicate(timeout=60)
+    keylane(tmp_path, guarded, "--no-such-option").communicate(timeout=120)
     found = asked(tmp_path, guarded, name, KAFKA_PASSWORD="canary-4711")
     assert found.returncode == 1
     assert "login" in found.stderr

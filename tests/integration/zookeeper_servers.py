@@ -7,20 +7,20 @@ command that enters it: `tests.integration.namespaces`.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keylane.spark.jvm import find_java
 from keylane.systems.jars import fetched
 
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 SMALL = ("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 #: A session lives two ticks at least.
@@ -80,8 +80,14 @@ class ZooKeeperServers:
         process.wait()
 
     def signal(self, number: int, what: signal.Signals) -> None:
-        """Pause a server, or let it go on."""
-        self.running[number].send_signal(what)
+        """Pause a server, or let it go on; returns when each of its threads has stopped, or begun again."""
+        process = self.running[number]
+        process.send_signal(what)
+        until = time.monotonic() + START_SECONDS
+        while any((state == "T") != (what == signal.SIGSTOP) for state in _thread_states(process.pid)):
+            if time.monotonic() > until:
+                raise TimeoutError(f"server {number} takes no notice of {what.name}")
+            time.sleep(0.01)
 
     def mode(self, number: int) -> str:
         """leader, follower or standalone; empty while it does not serve. Asked from where it can be reached."""
@@ -102,6 +108,15 @@ class ZooKeeperServers:
                 if time.monotonic() > until:
                     raise TimeoutError((self.folder / f"zookeeper-{number}" / "log").read_text()[-2000:])
                 time.sleep(0.05)
+
+
+def _thread_states(pid: int) -> list[str]:
+    """The state of each thread of a process: a signal that stops it arrives at one after the other."""
+    found = []
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with suppress(OSError):
+            found.append(stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0])
+    return found
 
 
 @contextmanager

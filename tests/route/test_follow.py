@@ -135,7 +135,7 @@ def test_the_command_ends_between_batches_on_a_signal(tmp_path: Path) -> None:
     write_files(source, [3])
     wait_for(lambda: len(seen(target)) == 392 or process.poll() is not None)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     found = json.loads(out)
     assert (found["in"], found["out"], found["dead"], found["filtered"]) == (400, 392, 8, 0)

@@ -161,9 +161,9 @@ REQUEST = struct.pack(">BqI", 3, 4711, len(BODY)) + BODY
 FRAME = struct.pack(">Q", len(REQUEST) + 8) + REQUEST
 
 
-def deserialized(port: int) -> bool:
+def deserialized(port: int, seconds: float = 2.0) -> bool:
     """Whether Java's deserializer got the request of a stranger: the driver's complaint names what was in it."""
-    return b"boom" in answer_of(port, FRAME, 2.0)
+    return b"boom" in answer_of(port, FRAME, seconds, until=b"boom")
 
 
 def test_every_port_is_on_loopback_and_refuses_who_has_no_secret(running: tuple[subprocess.Popen[str], int]) -> None:

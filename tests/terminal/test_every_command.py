@@ -85,16 +85,16 @@ def in_a_folder(call: Call, folder: Path, request: pytest.FixtureRequest, **how:
             done("dev", "kafka", "down", "--dir", out / "kafka", check=False)
 
 
-def is_fine(seen: Seen, codes: tuple[int, ...]) -> None:
+def is_fine(seen: Seen, codes: tuple[int, ...], *, timed: bool) -> None:
     assert seen.code in codes, seen.text
     assert not UGLY.search(seen.text), seen.text
     assert seen.left_behind == []
-    if seen.seconds > seen.ready_at + 3:
+    if timed and seen.seconds > seen.ready_at + 3:
         assert seen.first_at() < 2.0, "nothing was shown for more than a second"
 
 
-def interrupted(call: Call, folder: Path, after: float, request: pytest.FixtureRequest) -> None:
-    """Interrupt it: it has ended by itself, or as Ctrl-C should end it."""
+def interrupted(call: Call, folder: Path, after: float, request: pytest.FixtureRequest, *, timed: bool = True) -> None:
+    """Interrupt it: it has ended by itself, or as Ctrl-C should end it; `timed`, soon."""
     seen, out = in_a_folder(call, folder, request, interrupt_after=after, times=2)
     assert not UGLY.search(seen.text), f"interrupted after {after:.2f} s: {seen.text}"
     assert seen.left_behind == []
@@ -105,7 +105,8 @@ def interrupted(call: Call, folder: Path, after: float, request: pytest.FixtureR
     assert seen.code == 130, f"interrupted after {after:.2f} s: {seen.text}"
     said = [line for line in seen.after if line and "ending after this batch" not in line]
     assert (said[-1:] if call.is_long else said) == ["interrupted"], seen.text
-    assert seen.seconds - (seen.interrupted_at or 0) < 8, "it took its time"
+    if timed:
+        assert seen.seconds - (seen.interrupted_at or 0) < 8, "it took its time"
 
 
 def moments(seconds: float, start: float) -> dict[str, float]:
@@ -121,15 +122,17 @@ def start() -> float:
 
 @pytest.mark.parametrize("name", CHEAP)
 def test_a_cheap_command(name: str, folder: Path, start: float, request: pytest.FixtureRequest) -> None:
-    at_every_moment(CALLS[name], folder, start, request)
+    at_every_moment(CALLS[name], folder, start, request, timed=False)
 
 
-def at_every_moment(call: Call, folder: Path, start: float, request: pytest.FixtureRequest) -> None:
+def at_every_moment(
+    call: Call, folder: Path, start: float, request: pytest.FixtureRequest, *, timed: bool = True
+) -> None:
     """Let it run to its end, and then interrupt it early, in the middle and late."""
     seen, _ = in_a_folder(call, folder, request)
-    is_fine(seen, call.codes)
+    is_fine(seen, call.codes, timed=timed)
     for after in moments(seen.seconds, start).values():
-        interrupted(call, folder, after, request)
+        interrupted(call, folder, after, request, timed=timed)
 
 
 def test_a_command_on_spark_in_the_middle(folder: Path, request: pytest.FixtureRequest) -> None:
@@ -139,7 +142,6 @@ def test_a_command_on_spark_in_the_middle(folder: Path, request: pytest.FixtureR
     said = next(line for line in seen.after if line)
     assert said in {"route: ending after this batch; once more to end at once", "interrupted"}
     assert not UGLY.search(seen.text)
-    assert seen.first_at() < 2.0
 
 
 @pytest.mark.faults
@@ -209,5 +211,5 @@ def test_twin_what_is_ugly_is_found(shown: str) -> None:
 
 
 def test_twin_a_process_that_is_left_behind_is_found() -> None:
-    seen = on_a_terminal(sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '4'])", grace=0.5)
-    assert seen.left_behind == ["sleep 4 "]
+    seen = on_a_terminal(sys.executable, "-c", "import subprocess; subprocess.Popen(['sleep', '30'])", grace=0.5)
+    assert seen.left_behind == ["sleep 30 "]

@@ -266,7 +266,7 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not(
     living, kept = begun(home, "live")
     killed, gone = begun(home, "kill")
     try:
-        assert killed.wait(30) == -signal.SIGKILL
+        assert killed.wait(120) == -signal.SIGKILL
         assert left(home) == sorted((kept, gone))
         with own_folder(home):
             assert kept in left(home)

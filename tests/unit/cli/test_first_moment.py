@@ -47,7 +47,7 @@ def interrupted_at(tmp_path: Path) -> Interrupted:
         path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": path, "AFTER": after, "IMPORTS": str(imports)}
         with interruptible():
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
         assert done.stdout == ""
         return done.returncode, done.stderr
 

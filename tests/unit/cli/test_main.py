@@ -157,7 +157,7 @@ def on_a_terminal(*command: object) -> str:
         except OSError:
             pass  # how a terminal ends on Linux
         os.close(ours)
-        running.wait(20)
+        running.wait(120)
     return shown.decode()
 
 

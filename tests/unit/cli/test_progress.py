@@ -23,14 +23,27 @@ from keylane.systems.folders.folder import Counts
 if TYPE_CHECKING:
     from pathlib import Path
 
+#: After each batch it goes on when its line was drawn; at once where there is no line.
 SLOW = """
-import time
+import threading
+from keylane.cli import terminal
 from keylane.cli.progress import counted
+terminal.PATIENCE, drawn, draw = 0.0, threading.Event(), terminal.overwrite
+def noted(text=""):
+    draw(text)
+    if text:
+        drawn.set()
+terminal.overwrite = noted
+def shown():
+    drawn.clear()
+    assert not terminal.line.watched or drawn.wait(100)
+    drawn.clear()
+    assert not terminal.line.watched or drawn.wait(100)
 def batches():
     yield "ab"
-    time.sleep(1.2)
+    shown()
     yield "cde"
-    time.sleep(0.8)
+    shown()
 list(counted(batches(), "read"))
 """
 

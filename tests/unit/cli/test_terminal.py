@@ -249,7 +249,7 @@ def test_what_others_print_holds_none() -> None:
                 shown += part
         except OSError:
             pass  # how a terminal ends on Linux
-        running.wait(30)
+        running.wait(120)
     os.close(ours)
     text = shown.decode().replace("\r\n", "\n")
     assert text.count("pwned") >= 3

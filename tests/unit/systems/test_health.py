@@ -11,7 +11,7 @@ from keylane.systems.health import serving_health
 
 
 def asked(port: int, path: str = "/health", host: str | None = None, method: str = "GET") -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     connection.request(method, path, headers={"Host": host} if host else {})
     answer = connection.getresponse()
     body = answer.read()

@@ -39,7 +39,7 @@ def test_kafka_pythons_producer_puts_every_record_on_the_lane_of_its_contract(
         sent = {key: client.send("t", key=key.encode(), value=b"v") for key in KEYS}
         went = {key: future.get(10).partition for key, future in sent.items()}
     finally:
-        client.close(timeout=5)
+        client.close(timeout=120)
     assert went == {key: router.lane({"k": key}) for key in KEYS}
     assert not [warning for warning in recwarn if "does not implement" in str(warning.message)]
 
@@ -52,7 +52,7 @@ def test_kafka_pythons_producer_spreads_null_keys(broker: str, contract: Make) -
     try:
         lanes = {client.send("t", value=b"v").get(10).partition for _ in range(12)}
     finally:
-        client.close(timeout=5)
+        client.close(timeout=120)
     assert lanes <= {0, 1, 2, 3}
     assert len(lanes) > 1
 
@@ -63,7 +63,7 @@ def test_a_topic_with_another_lane_count_is_refused(broker: str, contract: Make)
         with pytest.raises(LaneCountError, match="got 4; allowed: 8"):
             client.send("t", key=b"a", value=b"v")
     finally:
-        client.close(timeout=5)
+        client.close(timeout=120)
 
 
 def test_the_settings_ask_for_a_compression_that_kafka_python_has(contract: Make) -> None:

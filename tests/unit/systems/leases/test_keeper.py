@@ -1,8 +1,9 @@
-"""The thread that keeps a claim up, over a store in memory that can fall silent. Clocks are real, and leases short."""
+"""The thread that keeps a claim up, over a store in memory that can fall silent. Time passes when a test lets it."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -18,23 +19,28 @@ if TYPE_CHECKING:
 
     from keylane.groups.ownership import LeaseRequest
 
-TTL = 0.4
+TERMS = Terms(12.0)
+TTL, EVERY = TERMS.ttl, TERMS.every
 
 
 class InMemory:
-    """A store that raises what it is told to."""
+    """A store that raises what it is told to, and the clock that its owners go by."""
 
     def __init__(self, instances: int = 1) -> None:
         self.table, self.instances, self.turn = LeaseTable.of(instances), instances, Lock()
         self.trouble: Exception | None = None
-        self.asked = 0
+        self.asked, self.now, self.looks = Counter[str](), 1_000.0, 0
+
+    def clock(self) -> float:
+        self.looks += 1
+        return self.now
 
     def answer(self, request: LeaseRequest) -> Lease | None:
         with self.turn:
-            self.asked += 1
+            self.asked[request.owner if isinstance(request, Acquire) else request.lease.owner] += 1
             if self.trouble is not None:
                 raise self.trouble
-            self.table, answer = self.table.answer(request, time.monotonic())
+            self.table, answer = self.table.answer(request, self.now)
             return answer
 
     def read(self) -> tuple[Lease, ...]:
@@ -44,8 +50,8 @@ class InMemory:
         self.table, self.instances = LeaseTable.of(instances), instances
 
 
-def keeper_of(store: InMemory, name: str = "a", stuck_seconds: float = 60.0) -> LeaseKeeper:
-    return LeaseKeeper(store, claim_of(name, store.instances, Terms(TTL)), stuck_seconds=stuck_seconds)
+def keeper_of(store: InMemory, name: str = "a", stuck_seconds: float = 1e6) -> LeaseKeeper:
+    return LeaseKeeper(store, claim_of(name, store.instances, TERMS), store.clock, stuck_seconds=stuck_seconds)
 
 
 def soon(is_true: Callable[[], object]) -> None:
@@ -55,18 +61,28 @@ def soon(is_true: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def asked_again(store: InMemory, name: str = "a") -> None:
+    """Let the time pass after which the keeper asks anew, until it has."""
+    before = store.asked[name]
+    store.now += EVERY
+    soon(lambda: store.asked[name] > before)
+
+
 def test_a_lease_is_kept_for_longer_than_it_lives_and_given_back_at_the_end() -> None:
     store = InMemory()
     with keeper_of(store) as keeper:
         soon(keeper.lease)
         lease = keeper.lease()
         assert lease is not None
-        time.sleep(2.5 * TTL)
-        assert keeper.holds(lease)
-        assert keeper.verify(lease)
+        began = store.now
+        while store.now < began + 2.5 * TTL:
+            asked_again(store)
+            assert keeper.verify(lease)
         with keeper_of(store, "b") as spare:
-            time.sleep(TTL)
+            soon(lambda: store.asked["b"])
+            asked_again(store, "b")
             assert spare.lease() is None
+            assert keeper.verify(lease)
     assert store.table.leases[0].owner == ""
 
 
@@ -78,11 +94,14 @@ def test_a_store_that_falls_silent_ends_the_own_view_and_no_epoch_is_lost_where_
         assert lease is not None
         store.trouble = BrokerError("no answer")
         assert not keeper.verify(lease)
-        soon(lambda: keeper.lease() is None)
+        asked_again(store)
+        store.now += TTL
+        assert keeper.lease() is None
         assert not keeper.has_lost(lease)
         assert keeper.silence == "no answer"
-        store.table = LeaseTable((Lease(0, lease.epoch, "a", TTL, time.monotonic() + TTL),), lease.epoch)
+        store.table = LeaseTable((Lease(0, lease.epoch, "a", TTL, store.now + TTL),), lease.epoch)
         store.trouble = None
+        asked_again(store)
         soon(lambda: keeper.holds(lease))
 
 
@@ -94,9 +113,12 @@ def test_an_id_that_another_has_taken_is_lost_and_waited_for() -> None:
         assert lease is not None
         with store.turn:
             store.table, _ = LeaseTable.of(1).answer(Acquire("x", (0,), TTL), 0)
-            store.table, taken = LeaseTable(store.table.leases, 5).answer(Acquire("b", (0,), TTL), time.monotonic())
+            store.table, taken = LeaseTable(store.table.leases, 5).answer(Acquire("b", (0,), TTL), store.now)
         assert taken is not None
+        asked_again(store)
         soon(lambda: keeper.has_lost(lease))
+        assert keeper.lease() is None
+        store.now += TTL
         soon(keeper.lease)
         now = keeper.lease()
         assert now is not None
@@ -108,10 +130,12 @@ def test_a_loop_that_is_stuck_loses_its_id(monkeypatch: pytest.MonkeyPatch) -> N
     store = InMemory()
     with keeper_of(store, stuck_seconds=0.0) as keeper:
         soon(lambda: store.table.leases[0].owner)
-        soon(lambda: not store.table.leases[0].is_live(time.monotonic()))
-        asked = store.asked
-        time.sleep(TTL)
-        assert store.asked == asked
+        asked = store.asked["a"]
+        store.now += 1.1 * TTL
+        assert not store.table.leases[0].is_live(store.now)
+        looks = store.looks
+        soon(lambda: store.looks > looks + 6)
+        assert store.asked["a"] == asked
         assert keeper.lease() is None
         soon(keeper.lease)
 
@@ -123,8 +147,9 @@ def test_work_that_takes_long_and_goes_on_keeps_its_id(monkeypatch: pytest.Monke
         soon(keeper.lease)
         lease = keeper.lease()
         assert lease is not None
-        for _ in range(8):
-            time.sleep(TTL / 2)
+        began = store.now
+        while store.now < began + 4 * TTL:
+            asked_again(store)
             keeper.note_progress()
         assert keeper.holds(lease)
 

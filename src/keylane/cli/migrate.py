@@ -186,7 +186,7 @@ def _answer(document: MigratePlanDocument) -> list[str]:
 
 def _moved(document: MigratePlanDocument) -> str:
     if document.moved_share is None:
-        text = "no key is placed by its hash on both sides"
+        text = f"which share of keys changes lane is not known: {document.moved_basis}"
     else:
         text = f"{share(document.moved_share)} of hashed keys change lane"
     if not document.named_keys:

@@ -13,7 +13,8 @@
     lane_table    the lane table of a geo contract as text with a checksum
     edit          a contract's text changed into another contract, where they differ and nowhere else
     first         the first contract of a stream, as text
-    answers       what a contract implies before it runs: order scope, lanes per key, merge, moved share
+    answers       what a contract implies before it runs: order scope, lanes per key, merge
+    moved         which share of keys changes lane between two contracts
     fingerprint   one number for the promise, whatever its layout
     evolve        old + new contract -> what the change does
     schema        the JSON Schemas in the repository, and how they are written

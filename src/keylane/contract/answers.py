@@ -1,16 +1,14 @@
-"""Answers of a contract before it runs: order scope, lanes a key uses, merging readers, keys moved by another count.
+"""Answers of a contract before it runs: order scope, lanes a key uses, merging readers.
 
 `check`, `plan`, `evolve` and the documentation all read this.
 
 For each rule of a contract (every other key, each group of hot keys, a table, leaves) it gives: what is kept in order,
-how many lanes one key can use, whether readers must merge, and what share of keys another lane count would move.
+how many lanes one key can use, and whether readers must merge. What share of keys a change moves: `contract.moved`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import gcd
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from keylane.contract.partitioners import FACTS
@@ -110,26 +108,3 @@ def _leaves(contract: Contract) -> list[Answers]:
     geo = contract.spec.geo
     there = geo is not None and any(cells.strip() for cells in geo.leaves)
     return [Answers("geo.leaves", "per-key", 1, readers_merge=False)] if there else []
-
-
-def moved_share(partitioner: str, old: int, new: int) -> Fraction | None:
-    """Share of hashed keys that change lane between two lane counts; None if the key does not decide the lane.
-
-    Rule: for hash modulo n, 1 - gcd(n, m) / max(n, m). For equal ranges, one minus the part of the key space
-    where both cuts give the same number.
-
-    >>> moved_share("kafka-java", 12, 18), moved_share("kafka-java", 12, 24), moved_share("kinesis-md5", 2, 4)
-    (Fraction(2, 3), Fraction(1, 2), Fraction(3, 4))
-    """
-    fold = FACTS[partitioner].fold
-    if fold == "keyless":
-        return None
-    if fold == "ranges":
-        return 1 - sum((_shared(i, old, new) for i in range(min(old, new))), Fraction(0))
-    return 1 - Fraction(gcd(old, new), max(old, new))
-
-
-def _shared(i: int, old: int, new: int) -> Fraction:
-    """How much of the key space is range `i` under both counts."""
-    start, end = max(Fraction(i, old), Fraction(i, new)), min(Fraction(i + 1, old), Fraction(i + 1, new))
-    return max(Fraction(0), end - start)

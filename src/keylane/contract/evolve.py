@@ -1,20 +1,20 @@
 """Old + new contract -> what the change does, before anything runs.
 
-Five kinds: safe, moves keys, changes the order scope, breaks co-partitioning, impossible. What a change would cost on
-real traffic comes from `plan`.
+Five kinds: safe, moves keys, changes the order scope, breaks co-partitioning, impossible. Which share of keys moves is
+`contract.moved`'s to say; what a change would cost on real traffic comes from `plan`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from math import gcd
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from keylane import numbers
-from keylane.contract.answers import answers, check_contract, moved_share, weakest
+from keylane.contract.answers import answers, check_contract, weakest
 from keylane.contract.fingerprint import fingerprint, key_bytes_form, placement_form
 from keylane.contract.lane_table import leaf_lanes
+from keylane.contract.moved import MovedKeys, moved_keys
 from keylane.contract.partitioners import FACTS
 from keylane.contract.shards import SPACE
 from keylane.geo.bits import curve_end, curve_start, homes_in
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from keylane.contract.model import Contract, Geo
+    from keylane.contract.moved import Lanes
 
 
 # Changes of the `geo` section: another lane table, resolution or region.
@@ -114,30 +115,29 @@ def _meeting(table: list[LeafRange], leaf: LeafRange) -> list[LeafRange]:
     return table[start:end]
 
 
-def geo_changes(old: Contract, new: Contract, strangers: float) -> Iterator[tuple[str, str, float | None]]:
-    """Where, what, and the share of keys that change lane where it is known; `strangers`: that of an unlike hash."""
+def geo_changes(old: Contract, new: Contract, moved: MovedKeys) -> Iterator[tuple[str, str]]:
+    """Where, and what; `moved` are the cells in no leaf that change lane."""
     was, now = old.spec.geo, new.spec.geo
     if was is None and now is None:
         return
     if was is None or now is None:
         text = "lanes are now by location" if was is None else "lanes are no longer by location"
-        yield "spec.geo", f"{text}: about {numbers.share(strangers)} of keys change lane", strangers
+        yield "spec.geo", f"{text}: {moved.text} of hashed keys change lane"
     else:
-        yield from _both(was, now, strangers)
+        yield from _both(was, now, moved)
 
 
-def _both(was: Geo, now: Geo, strangers: float) -> Iterator[tuple[str, str, float | None]]:
+def _both(was: Geo, now: Geo, moved: MovedKeys) -> Iterator[tuple[str, str]]:
     found = moved_leaves(was.leaves, now.leaves)
     if was.resolution != now.resolution:
-        text = f"{was.resolution} became {now.resolution}: about {numbers.share(strangers)} of cells in no leaf"
-        yield "spec.geo.resolution", f"{text} change lane", None if found.leaves else strangers
+        text = f"{was.resolution} became {now.resolution}: {moved.text} of cells in no leaf change lane"
+        yield "spec.geo.resolution", text
     if found.moved or found.joined or found.left:
-        yield "spec.geo.leaves", f"a different lane table: {found}", None
+        yield "spec.geo.leaves", f"a different lane table: {found}"
     if (was.region and tuple(map(float, was.region))) != (now.region and tuple(map(float, now.region))):
-        yield "spec.geo.region", f"{_shown(was)} became {_shown(now)}: locations outside lose their lane", None
+        yield "spec.geo.region", f"{_shown(was)} became {_shown(now)}: locations outside lose their lane"
     if was.scale != now.scale:
-        text = f"{_unit(was)} became {_unit(now)}: the same numbers are other locations"
-        yield "spec.geo.scale", text, strangers
+        yield "spec.geo.scale", f"{_unit(was)} became {_unit(now)}: the same numbers are other locations"
 
 
 def _unit(geo: Geo) -> str:
@@ -151,8 +151,8 @@ def _shown(geo: Geo) -> str:
 # Changes of the `shards` section: other boundaries, other hash keys.
 
 
-def shard_changes(before: Form, after: Form) -> Iterator[tuple[str, str, float | None]]:
-    """Where, what, and the share of the key space that is on other shards.
+def shard_changes(before: Form, after: Form, moved: MovedKeys) -> Iterator[tuple[str, str]]:
+    """Where, and what; `moved` are the keys on a lane of another number, which a split gives to all lanes behind it.
 
     Moving a boundary keeps the order of every key for readers that read parents before their children; another hash key
     for an account does not, and needs a fence.
@@ -160,16 +160,17 @@ def shard_changes(before: Form, after: Form) -> Iterator[tuple[str, str, float |
     was, now = (form.get("shards") or {"starts": None, "hash_keys": {}} for form in (before, after))
     if was["starts"] != now["starts"]:
         share = _moved_space(was["starts"], now["starts"])
-        moved_space = "" if share is None else f": {numbers.share(share)} of the key space is on other shards"
+        space = "" if share is None else f": {numbers.share(share)} of the key space is on other shards"
+        numbered = "" if moved.share is None else f", {moved.text} on a lane of another number"
         order = "readers that read parents before children keep the order of every key"
-        yield "spec.shards.layout", f"other boundaries{moved_space}; {order}", share
+        yield "spec.shards.layout", f"other boundaries{space}{numbered}; {order}"
     old, new = was["hash_keys"], now["hash_keys"]
-    moved = sorted(account for account in old.keys() | new.keys() if old.get(account) != new.get(account))
-    if moved:
-        named = ", ".join(moved[:3]) + (", …" if moved[3:] else "")
-        accounts = numbers.plural(len(moved), "account")
+    changed = sorted(account for account in old.keys() | new.keys() if old.get(account) != new.get(account))
+    if changed:
+        named = ", ".join(changed[:3]) + (", …" if len(changed) > 3 else "")
+        accounts = numbers.plural(len(changed), "account")
         text = f"another hash key for {accounts}: {named}; without a fence their order breaks at the change"
-        yield "spec.shards.hash_keys", text, None
+        yield "spec.shards.hash_keys", text
 
 
 def _moved_space(old: Sequence[str] | None, new: Sequence[str] | None) -> float | None:
@@ -186,12 +187,19 @@ ChangeKind: TypeAlias = Literal["safe", "moves-keys", "changes-order-scope", "br
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One consequence. `moved_share` is the expected share of all keys that change lane, where that is known."""
+    """One consequence.
+
+    `moved_share` is that of the whole change, where this one is of keys that no rule names; 0 where it is of null and
+    empty keys only; None where it is of keys that a rule names, of none, or not known.
+    """
 
     kind: ChangeKind
     where: str
     message: str
     moved_share: float | None = None
+
+
+UNKNOWN: Final = MovedKeys(None, "not asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +211,8 @@ class Evolution:
     changes: tuple[Change, ...]
     #: The epoch the new contract has to carry, where it does not yet: a change of placement is a new epoch.
     epoch_to_raise: int | None = None
+    #: Which share of the keys that no rule names changes lane, by all changes together.
+    moved: MovedKeys = UNKNOWN
 
     @property
     def safe(self) -> bool:
@@ -220,31 +230,42 @@ def evolve(old: Contract, new: Contract, others: Sequence[Contract] = ()) -> Evo
     Worked example: 12 lanes to 24 under kafka-java moves half of the keys; to 18, two thirds; to 6 is impossible
     in place, because a topic cannot lose partitions, and needs a new stream.
     """
+    return evolve_on(old, new, (None, None), others)
+
+
+def evolve_on(old: Contract, new: Contract, at: tuple[Lanes, Lanes], others: Sequence[Contract] = ()) -> Evolution:
+    """The same where the lanes of the streams are known: counts, or the ranges of their shards."""
     for one in (old, new, *others):
         check_contract(one)
-    moved = placement_form(old) != placement_form(new)
-    due = old.metadata.epoch + 1 if moved and new.metadata.epoch == old.metadata.epoch else None
-    return Evolution(fingerprint(old), fingerprint(new), tuple(_changes(old, new, others)), due)
+    placed = placement_form(old) != placement_form(new)
+    due = old.metadata.epoch + 1 if placed and new.metadata.epoch == old.metadata.epoch else None
+    moved = moved_keys(old, new, at)
+    changes = tuple(_changes(old, new, others, moved))
+    return Evolution(fingerprint(old), fingerprint(new), changes, due, moved)
 
 
-def _changes(old: Contract, new: Contract, others: Sequence[Contract]) -> Iterator[Change]:
+def _changes(old: Contract, new: Contract, others: Sequence[Contract], moved: MovedKeys) -> Iterator[Change]:
     before, after = _form(old), _form(new)
     yield from _identity(old, new)
-    yield from _lanes(new, before, after)
+    yield from _lanes(new, before, after, moved)
     if before["key"] == after["key"]:
         yield from _fields(old, new)
-    yield from _hashing(old, new, before, after)
+    yield from _hashing(old, new, before, after, moved)
     yield from _key_rules(before, after)
     yield from _overrides(before, after)
-    for where, text, share in geo_changes(old, new, _strangers(before, after)):
-        yield Change("moves-keys", where, text, share)
-    for where, text, share in shard_changes(before, after):
-        yield Change("moves-keys", where, text, share)
+    for where, text in geo_changes(old, new, moved):
+        yield Change("moves-keys", where, text, None if where in _NAMED else moved.share)
+    for where, text in shard_changes(before, after, moved):
+        yield Change("moves-keys", where, text, None if where in _NAMED else moved.share)
     yield from _tiers(before, after)
     yield from _order(old, new)
     yield from _streams(old, new)
     yield from _left_behind(before, after, others)
     yield from _words(old, new)
+
+
+#: Changes of what a rule names: its keys are no part of the share.
+_NAMED: Final = frozenset({"spec.geo.leaves", "spec.geo.region", "spec.shards.hash_keys"})
 
 
 def _form(contract: Contract) -> Form:
@@ -272,28 +293,26 @@ def _identity(old: Contract, new: Contract) -> Iterator[Change]:
         yield Change("impossible", "metadata.epoch", f"an epoch must not decrease: {was.epoch} became {now.epoch}")
 
 
-def _lanes(new: Contract, before: Form, after: Form) -> Iterator[Change]:
+def _lanes(new: Contract, before: Form, after: Form, moved: MovedKeys) -> Iterator[Change]:
     was, now = before["lanes"], after["lanes"]
     if was == now:
         return
     if "live" in (was, now):
         yield Change("moves-keys", "spec.lanes", f"{was} became {now}: safe only while the live count is the same")
         return
+    counts = f"{was} lanes became {now}"
     if any((form.get("shards") or {}).get("starts") for form in (before, after)):
-        yield Change("moves-keys", "spec.lanes", f"{was} lanes became {now}: by the boundaries of spec.shards.layout")
+        yield Change("moves-keys", "spec.lanes", f"{counts}: by the boundaries of spec.shards.layout")
         return
-    share = moved_share(new.spec.partitioner, was, now)
-    if share is None:
-        yield Change("safe", "spec.lanes", f"{was} lanes became {now}: keys do not decide the lane, so no key moves")
+    if FACTS[new.spec.partitioner].fold == "keyless":
+        yield Change("safe", "spec.lanes", f"{counts}: keys do not decide the lane, so no key moves")
     elif _same_hash(before, after):
-        text = f"{was} lanes became {now}: {numbers.share(float(share))} of hashed keys change lane"
-        yield Change("moves-keys", "spec.lanes", text, None if after["table"] or _leaves(new) else float(share))
+        unknown = f": {moved.basis}" if moved.share is None else ""
+        yield Change(
+            "moves-keys", "spec.lanes", f"{counts}: {moved.text} of hashed keys change lane{unknown}", moved.share
+        )
     if now < was and FACTS[new.spec.partitioner].fold != "ranges":
         yield _shrunk("spec.lanes", was, now)
-
-
-def _leaves(contract: Contract) -> int:
-    return moved_leaves((), contract.spec.geo.leaves).leaves if contract.spec.geo else 0
 
 
 def _shrunk(where: str, was: int, now: int) -> Change:
@@ -304,39 +323,15 @@ def _same_hash(before: Form, after: Form) -> bool:
     return all(before[part] == after[part] for part in ("family", "key"))
 
 
-def _hashing(old: Contract, new: Contract, before: Form, after: Form) -> Iterator[Change]:
+def _hashing(old: Contract, new: Contract, before: Form, after: Form, moved: MovedKeys) -> Iterator[Change]:
+    share = f"about {moved.text} of keys change lane" if moved.share is not None else moved.basis
+    names = f"{old.spec.partitioner} became {new.spec.partitioner}"
     if before["key"] != after["key"]:
-        share = _strangers(before, after)
-        yield Change(
-            "moves-keys", "spec.key", f"the key bytes change: about {numbers.share(share)} of keys change lane", share
-        )
+        yield Change("moves-keys", "spec.key", f"the key bytes change: {share}", moved.share)
     elif before["family"] != after["family"]:
-        share = _refolded(old, new, before, after)
-        names = f"{old.spec.partitioner} became {new.spec.partitioner}"
-        yield Change(
-            "moves-keys", "spec.partitioner", f"{names}: about {numbers.share(share)} of keys change lane", share
-        )
+        yield Change("moves-keys", "spec.partitioner", f"{names}: {share}", moved.share)
     elif old.spec.partitioner != new.spec.partitioner and before == after:
-        names = f"{old.spec.partitioner} became {new.spec.partitioner}"
         yield Change("safe", "spec.partitioner", f"{names}: the same placement under a different name")
-
-
-def _strangers(before: Form, after: Form) -> float:
-    """Two hashes that know nothing of each other agree on one key in max(n, m)."""
-    counts = [form["lanes"] for form in (before, after) if form["lanes"] != "live"]
-    return 1 - 1 / max(counts) if counts else 1.0
-
-
-def _refolded(old: Contract, new: Contract, before: Form, after: Form) -> float:
-    """FNV-1a by abs() and by mask agree on every hash below 2**31, and above it on 1 or 2 residues of n."""
-    lanes = after["lanes"]
-    hashes = {FACTS[contract.spec.partitioner].hash for contract in (old, new)}
-    if len(hashes) > 1 or "live" in (lanes, before["lanes"]):
-        return _strangers(before, after)
-    if before["lanes"] != lanes:
-        most = max(before["lanes"], lanes)
-        return 1 - (gcd(before["lanes"], lanes) + 1) / (2 * most)
-    return max(0.0, 0.5 - (1 if lanes % 2 else 2) / (2 * lanes))
 
 
 def _key_rules(before: Form, after: Form) -> Iterator[Change]:

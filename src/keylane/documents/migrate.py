@@ -121,8 +121,9 @@ class MigratePlanDocument(Document):
     new: MigrationSide
     moved_share: Share | None = Field(
         description="The share of keys whose lane becomes another, of those that no rule of a contract names; null "
-        "where the key does not decide the lane."
+        "where it is not known, or the key does not decide the lane."
     )
+    moved_basis: Text = Field("", description="What moved_share is of, or why it is null.")
     named_keys: Count = Field(description="Keys that a rule of either contract names.")
     named_keys_moved: Count = Field(description="Those of them whose lanes become others.")
     drain_rule: Literal["same", "gcd", "ranges", "every-lane", "none"] = Field(

@@ -296,9 +296,12 @@ class ByHand(Document):
 class ChangeCost(Document):
     """What going from today's contract to the chosen one costs."""
 
-    moved_keys: Number | None
-    moved_traffic: Number | None
-    expected: Number | None
+    moved_keys: Number | None = Field(description="Counted: the share of the profile's keys that change lane.")
+    moved_traffic: Number | None = Field(description="Counted: the share of its records that are of such keys.")
+    expected: Number | None = Field(
+        description="By the contracts alone, as evolve and migrate plan say it: the share of keys that no rule names, "
+        "where hashes are even; null where it is not known."
+    )
     old_lanes: int | None
     fan_in: int | None
     waits_for: list[WaitsFor] | None

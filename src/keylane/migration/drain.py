@@ -150,9 +150,11 @@ def hashes_alike(old: Router, new: Router) -> bool:
     return before == after
 
 
-def _key(router: Router) -> tuple[tuple[str, ...], object]:
-    """What a key is: other fields are another key, even where they have the same form."""
-    return router.contract.spec.key.fields, key_bytes_form(router.contract)
+def _key(router: Router) -> tuple[object, object]:
+    """What a key is: other fields, or numbers in another unit, are another key, even where they have the same form."""
+    key, geo = router.contract.spec.key, router.contract.spec.geo
+    scale = None if geo is None or geo.scale is None else float(geo.scale)
+    return (*key.fields, scale), key_bytes_form(router.contract)
 
 
 def _resolution(router: Router) -> int | None:

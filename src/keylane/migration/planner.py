@@ -12,20 +12,21 @@ a mirror. Nothing is contacted here: lane counts of live contracts are given.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import gcd
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from keylane.contract.answers import answers, weakest
-from keylane.contract.evolve import evolve
+from keylane.contract.evolve import evolve_on
 from keylane.contract.fingerprint import placement_form
 from keylane.errors import UsageError
 from keylane.migration.drain import DrainGraph, drain_graph
 from keylane.numbers import count, plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from keylane.contract.evolve import Change
     from keylane.contract.model import Contract
+    from keylane.contract.moved import MovedKeys
     from keylane.router import Router
 
 Mode: TypeAlias = Literal["in-place", "mirror"]
@@ -48,8 +49,7 @@ class Migration:
 
     mode: Mode
     reason: str
-    #: Of keys that no rule names; None where the key does not decide the lane.
-    moved_share: float | None
+    moved: MovedKeys
     drain: DrainGraph
     steps: tuple[PlannedStep, ...]
     breaks: tuple[str, ...]
@@ -82,7 +82,7 @@ def plan_migration(
         raise UsageError.of(f"cannot be changed in place: {obstacle}", hint="--mode mirror, into another stream")
     taken: Mode = mode or ("mirror" if obstacle else "in-place")
     _check_identity(old.contract, new.contract, taken)
-    evolution = evolve(_counted(old), _counted(new))
+    evolution = evolve_on(_counted(old), _counted(new), (_lanes(old), _lanes(new)))
     drain = drain_graph(old, new)
     idle = taken == "in-place" and _placement(old) == _placement(new)
     due = None if idle else evolution.epoch_to_raise
@@ -91,7 +91,7 @@ def plan_migration(
     return Migration(
         taken,
         "nothing moves: both contracts place every record alike" if idle else obstacle or _why_in_place(old, new),
-        moved_share(old, new, drain),
+        evolution.moved,
         drain,
         steps,
         tuple(_breaks(old, new, evolution.changes, idle=idle)),
@@ -136,36 +136,16 @@ def _placement(router: Router) -> tuple[object, ...]:
 
 
 def _counted(router: Router) -> Contract:
-    """The contract with its live lane count as a number, which `evolve` needs to count moved keys."""
+    """The contract with its live lane count as a number, for the words of its changes."""
     contract = router.contract
     if contract.spec.lanes != "live":
         return contract
     return contract.model_copy(update={"spec": contract.spec.model_copy(update={"lanes": router.lane_count})})
 
 
-def moved_share(old: Router, new: Router, drain: DrainGraph) -> float | None:
-    """The share of keys that no rule names whose lane becomes another; None where the key does not decide it.
-
-    Modulo: 1 - gcd(n, m) / max(n, m). Ranges: the part of the key space that is not on a lane of the same number.
-    Another hash: 1 - 1 / max(n, m), which is chance.
-    """
-    if drain.rule == "none":
-        return None
-    if drain.rule == "same":
-        return 0.0
-    most = max(old.lane_count, new.lane_count)
-    if drain.rule == "gcd":
-        return float(1 - Fraction(gcd(old.lane_count, new.lane_count), most))
-    if drain.rule == "ranges":
-        kept = sum(_overlap(old, new, lane) for lane in range(min(old.lane_count, new.lane_count)))
-        return float(1 - Fraction(kept, 1 << 128))
-    return 1 - 1 / most
-
-
-def _overlap(old: Router, new: Router, lane: int) -> int:
-    """How many hash keys are on the lane of this number before and after."""
-    (first, last), (start, end) = old.key_space.range_of(lane), new.key_space.range_of(lane)
-    return max(0, min(last, end) - max(first, start) + 1)
+def _lanes(router: Router) -> int | Sequence[int]:
+    """The lanes as the stream has them."""
+    return router.key_space.starts if router.facts.fold == "ranges" else router.lane_count
 
 
 def _breaks(old: Router, new: Router, changes: tuple[Change, ...], *, idle: bool) -> list[str]:

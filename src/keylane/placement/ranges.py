@@ -11,7 +11,7 @@ the others; 2**127 - 1 is on lane 1 (s-4) and 2**127 on lane 2 (s-1).
 
 A split moves the keys of one range to two new ids, a merge those of two ranges to one; all other keys keep their id,
 while the numbers of the lanes behind it shift by one: compare layouts by id. From n to m equal ranges nearly every
-boundary moves: `contract.answers.moved_share`.
+boundary moves: `contract.moved.moved_share`.
 
 When not to use it: for clients that fold a hash modulo the lane count (`placement.fold`); for ranges of the keys
 themselves, which are a table's (`placement.table`).

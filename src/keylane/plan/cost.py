@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
-from keylane.contract.evolve import Change, Evolution, evolve
+from keylane.contract.evolve import Change, evolve_on
 from keylane.contract.fingerprint import key_bytes_form, placement_form
 from keylane.contract.partitioners import FACTS
 from keylane.errors import UsageError
@@ -67,7 +67,7 @@ class Cost:
     """The cost of a change. Nothing of it is known, and all is None or empty, where there is no contract today."""
 
     moved: MovedShares | None
-    #: What the formula expects of hashed keys, next to what was counted; None where there is no formula.
+    #: What is expected of keys that no rule names, next to what was counted; None where nothing can be.
     expected_keys: float | None
     drain: Drain | None
     changes: tuple[Change, ...]
@@ -101,15 +101,16 @@ def cost(
         return Cost(None, None, None, (), (), None, None)
     was, now = np.asarray(old_lanes), np.asarray(new_lanes)
     before, after = lane_count(counts[0]), lane_count(counts[1])
-    evolution = evolve(
+    evolution = evolve_on(
         _on_lanes(old, before),
         _on_lanes(new, after),
+        (_lanes(old, before), _lanes(new, after)),
         [_on_lanes(other, before) for other in others],
     )
     plain = _by_modulo(old) and _by_modulo(new) and _hashes_alike(old, new)
     return Cost(
         moved(was, now, np.asarray(key_records)),
-        _expected(evolution),
+        evolution.moved.share,
         drain_by_gcd(before, after) if plain else drain_by_keys(was, now, before, after),
         evolution.changes,
         tuple(change.message for change in evolution.of("breaks-co-partitioning")),
@@ -125,6 +126,12 @@ def _on_lanes(contract: Contract, lanes: int) -> Contract:
     return contract.model_copy(update={"spec": contract.spec.model_copy(update={"lanes": lanes})})
 
 
+def _lanes(contract: Contract, lanes: int) -> int | None:
+    """The live lane count, which says nothing of how wide shards are."""
+    spec = contract.spec
+    return lanes if spec.lanes == "live" and FACTS[spec.partitioner].fold != "ranges" else None
+
+
 def _by_modulo(contract: Contract) -> bool:
     """Whether every key goes to its hash modulo the lanes, and no key elsewhere."""
     spec, fold = contract.spec, FACTS[contract.spec.partitioner].fold
@@ -133,12 +140,6 @@ def _by_modulo(contract: Contract) -> bool:
 
 def _hashes_alike(old: Contract, new: Contract) -> bool:
     return (placement_form(old)["family"], key_bytes_form(old)) == (placement_form(new)["family"], key_bytes_form(new))
-
-
-def _expected(evolution: Evolution) -> float | None:
-    """The share that `evolve` expects; of several reasons the widest, and none at all where it cannot give one."""
-    shares = [change.moved_share for change in evolution.of("moves-keys")]
-    return None if None in shares else max((share for share in shares if share is not None), default=0.0)
 
 
 def moved(old_lanes: ArrayLike, new_lanes: ArrayLike, key_records: ArrayLike) -> MovedShares:

@@ -50,13 +50,13 @@ def _top(document: MigratePlanDocument) -> Markup:
     old, new = document.old, document.new
     how = "In place" if document.mode == "in-place" else "By a mirror"
     headline = f"{how}: {plural(old.lanes, 'lane')} to {count(new.lanes)}" if document.steps else "Nothing to do"
-    moved = "none" if document.moved_share is None else share(document.moved_share)
+    moved = "unknown" if document.moved_share is None else share(document.moved_share)
     observed = document.observed
     return join(
         tag("h1", headline),
         tag("p", sentence(document.reason), class_="sub"),
         facts(
-            fact("Keys that change lane", moved, "of those that no rule of a contract names"),
+            fact("Keys that change lane", moved, document.moved_basis),
             fact(
                 "Old lanes that a new one waits for", count(document.parents_at_most), f"of {count(old.lanes)}, at most"
             ),

@@ -486,7 +486,7 @@ def _commands(found: list[str]) -> list[Markup]:
 
 
 def _expected(expected: float | None) -> str | None:
-    return None if expected is None else f"{percent(expected)} by the formula for hashed keys"
+    return None if expected is None else f"{percent(expected)} expected of hashed keys by the contracts alone"
 
 
 def _waiting(change: ChangeCost) -> list[Markup]:

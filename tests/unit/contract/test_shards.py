@@ -216,5 +216,5 @@ def test_what_a_change_of_shards_does() -> None:
     old = parse_contract(text({"layout": two, "hash_keys": ACCOUNTS}, lanes=2))
     new = parse_contract(text({"layout": opened, "hash_keys": {**ACCOUNTS, "bolt": "9"}}))
     found = {change.where: change.moved_share for change in evolve(old, new).changes}
-    assert found == {"spec.lanes": None, "spec.shards.layout": 0.5, "spec.shards.hash_keys": None}
+    assert found == {"spec.lanes": None, "spec.shards.layout": 0.25, "spec.shards.hash_keys": None}
     assert evolve(old, old).changes == ()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from keylane.contract.answers import Answers, OrderScope, answers, moved_share
+from keylane.contract.answers import Answers, OrderScope, answers
+from keylane.contract.moved import moved_share
 from keylane.documents.demo import DemoHotKey, DemoTrial, LaneDrift, OrderKept, Parted
 from keylane.measure.balance import max_over_mean
 from keylane.placement.partitioners import partitioner

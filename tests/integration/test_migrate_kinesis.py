@@ -62,4 +62,4 @@ def test_a_topic_is_mirrored_into_a_stream(
     entry = opened(saved.journal.entries())
     assert entry is not None
     early = entry._replace(starts=tuple(1 for _ in starts))
-    assert judged(of_mirror(saved, early, None, 5, iter))["copied"] >= 300
+    assert judged(of_mirror(saved, (early,), early, None, 5, iter))["copied"] >= 300

@@ -17,7 +17,7 @@ from keylane.cli.options import (
     reading_from,
     reading_options,
 )
-from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
+from keylane.cli.output import CERTIFICATE_CODES, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
 from keylane.numbers import count, duration, plural, share
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         MigrateStatusDocument,
         MigrationBegin,
         MigrationShard,
+        MigrationTransaction,
+        MigrationWriter,
     )
 
 PENDING: Final = 3
@@ -43,7 +45,7 @@ LANES: Final = ("lane", "fence", "applied", "left", "drained")
 SHARDS: Final = ("id", "side", "closed", "parents", "begins_at", "ends_at")
 WRITERS: Final = ("writer", "epoch", "records", "lane", "offset")
 RULES: Final = ("rule", "checked", "broken", "meaning")
-#: A certificate that is broken, or a writer that is late, is a threshold broken.
+#: A writer that is late is a threshold broken.
 BROKEN: Final = 4
 
 
@@ -359,7 +361,7 @@ def verify(
     \b
     keylane migrate verify plan.json --out certificate.json
 
-    Exit codes: 0 certified, or nothing was found wrong and something is not proven; 4 broken; 2 there is no fence yet.
+    Exit codes: 0 certified; 4 broken or not proven; 2 there is no fence yet.
     """
     from keylane.cli.progress import working
     from keylane.pipelines.migrate_verify import verify_migrate
@@ -391,12 +393,13 @@ def _status(document: MigrateStatusDocument, report: str | None = None) -> Resul
     if document.pause_seconds is not None:
         parts.append(f"producers paused for {duration(document.pause_seconds)}")
     lines = [_waiting(document)] if document.waits_for else []
+    lines += [_open(one) for one in document.open_transactions[:SHOWN]]
     lines += [] if document.phase else [f"carry it out: keylane migrate run {document.plan}"]
     lines += _begins(document.begins)
     if document.copies:
         lines.append("copies are written at least once: verify counts those that are there again")
     lines += [
-        f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one.epoch)} behind a fence, "
+        f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one)} behind a fence, "
         f"the first at offset {one.offset} of lane {one.lane}"
         for one in document.late_writers
     ]
@@ -421,8 +424,10 @@ def _begins(begins: Sequence[MigrationBegin] | None) -> list[str]:
     return [f"readers begin in {one.shard} behind {one.after}" for one in (begins or ())[:SHOWN]] + more
 
 
-def _epoch(epoch: int | None) -> str:
-    return "no epoch" if epoch is None else f"epoch {epoch}"
+def _epoch(late: MigrationWriter) -> str:
+    if late.header is not None:
+        return f"no epoch, with a foreign header keylane.epoch {late.header},"
+    return "no epoch" if late.epoch is None else f"epoch {late.epoch}"
 
 
 def _time(at: float) -> str:
@@ -445,6 +450,12 @@ def _waiting(document: MigrateStatusDocument) -> str:
     return f"it {text}{more}"
 
 
+def _open(one: MigrationTransaction) -> str:
+    from keylane.systems.migrations import OpenTransaction, open_in_words
+
+    return open_in_words(OpenTransaction(one.lane, one.offset, one.end, one.end_it))
+
+
 def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Result:
     # The lanes are those of the new contract: by a mirror what lies below the fences is in other ones.
     old = document.records - sum(one.new_records for one in document.lanes)
@@ -461,9 +472,10 @@ def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Res
     ]
     lines = [
         *(f"not proven: {text}" for text in document.unproven),
+        *(f"remark: {text}" for text in document.remarks),
         *document.examples,
         *(
-            f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one.epoch)}"
+            f"late: {one.writer} wrote {plural(one.records, 'record')} of {_epoch(one)}"
             for one in document.late_writers
         ),
         f"from {sides[0]} to {sides[1]}",
@@ -472,7 +484,7 @@ def _certificate(document: MigrateCertificateDocument, saved: str | None) -> Res
         *([f"certificate: {saved}"] if saved else []),
     ]
     sections = [Section(RULES, document.rules, "Rules:"), *_shards(document.shards)]
-    return Result(document, sections, lines, BROKEN if document.verdict == "broken" else 0, [line])
+    return Result(document, sections, lines, CERTIFICATE_CODES[document.verdict], [line])
 
 
 def _repeats(document: MigrateCertificateDocument) -> str:

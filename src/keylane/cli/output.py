@@ -32,11 +32,15 @@ from keylane.systems.config import OUTPUTS
 if TYPE_CHECKING:
     from keylane.documents.explain import ClientPlacement, Explained, ExplainedKeys
     from keylane.documents.model import Document
+    from keylane.history.verdict import Outcome
 
 #: Columns of numbers that name something: nobody reads lane 1023 as 1,023.
 NAMES: Final = frozenset(
     {"lane", "partition", "port", "pid", "node", "broker", "line", "rank", "window", "offset", "position", "epoch"}
 )
+
+#: How a command ends that makes a certificate: anything less than certified is a proof that is missing.
+CERTIFICATE_CODES: Final[dict[Outcome, int]] = {"certified": 0, "not proven": 4, "broken": 4}
 
 #: A part of a document, or what only a table shows.
 Row: TypeAlias = "Mapping[str, Any] | Document | ClientPlacement"

@@ -9,14 +9,13 @@ import click
 
 from keylane import numbers
 from keylane.cli.options import check_sources, reading_from, reading_options
-from keylane.cli.output import Result, Section, output_option
+from keylane.cli.output import CERTIFICATE_CODES, Result, Section, output_option
 
 if TYPE_CHECKING:
     from keylane.documents.verify import VerifyDocument
     from keylane.history.verdict import Rule, Unproven
     from keylane.pipelines.verify import Verified
 
-BROKEN: Final = 4
 #: Lanes that a table shows; all of them are in the JSON.
 SHOWN_LANES: Final = 32
 
@@ -107,7 +106,9 @@ def as_result(found: Verified, salt: bytes | None = None) -> Result:
     if len(document.lanes) <= SHOWN_LANES:
         ends = ("first_shard", "first", "last_shard", "last") if shard else ("first", "last")
         sections.append(Section(("stream", "lane", "records", *ends), document.lanes))
-    return Result(document, sections, _lines(found, document), 0 if found.ok else BROKEN, answer=[_answer(found)])
+    return Result(
+        document, sections, _lines(found, document), CERTIFICATE_CODES[found.outcome], answer=[_answer(found)]
+    )
 
 
 def _checked(found: Verified, rule: Rule) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from keylane.contract.names import FIXED_WIDTH, MAX_LANES, Encoding, KeyRule, PartitionerName
+from keylane.contract.names import FIXED_WIDTH, MAX_EPOCH, MAX_LANES, Encoding, KeyRule, PartitionerName
 from keylane.contract.shards import HASH_KEY_PATTERN, MAX_HASH_KEYS
 from keylane.errors import UsageError
 
@@ -66,7 +66,7 @@ class Metadata(_Model):
     """Who the contract is. Only name and epoch are part of the fingerprint."""
 
     name: Name = Field(description="The contract's name, the same in every epoch.")
-    epoch: int = Field(1, strict=True, ge=1, le=2**31 - 1, description="Raised by one with each change of placement.")
+    epoch: int = Field(1, strict=True, ge=1, le=MAX_EPOCH, description="Raised by one with each change of placement.")
     owner: str | None = Field(None, max_length=255, description="The person or team to contact.")
     labels: dict[str, str] = Field(default_factory=dict, max_length=64, description="Free-form labels.")
 

@@ -10,6 +10,8 @@ from typing import Final, Literal, TypeAlias, get_args
 
 #: More lanes than any stream has; a larger number in a contract is a slip of the hand.
 MAX_LANES: Final = 100_000
+#: The largest epoch of a contract.
+MAX_EPOCH: Final = 2**31 - 1
 
 PartitionerName: TypeAlias = Literal[
     "kafka-java",

@@ -187,11 +187,25 @@ class MigrationWait(Document):
     names: list[Text] = Field(description="Producers that did not acknowledge, or old lanes that are not drained.")
 
 
+class MigrationTransaction(Document):
+    """A transaction that is open in a lane: nobody can read committed records behind its beginning."""
+
+    lane: LaneId
+    offset: Count = Field(description="Where it began: the last stable offset of the lane.")
+    end: Count = Field(description="Up to where records were to be read.")
+    end_it: Text = Field(description="A command that ends it, where its producer is gone.")
+
+
 class MigrationWriter(Document):
     """Who wrote records behind a fence that are not of the new epoch."""
 
     writer: Text
     epoch: AtLeastOne | None = Field(description="The epoch in the headers of its records; null: they have none.")
+    header: Text | None = Field(
+        None,
+        exclude_if=missing,
+        description="What stands in keylane.epoch where that is no epoch of a contract: a foreign header.",
+    )
     records: AtLeastOne
     lane: LaneId = Field(description="Of the first of them.")
     offset: Count
@@ -253,6 +267,9 @@ class MigrateStatusDocument(Document):
         description="Until the old lanes are drained, at the speed of the last second; null: not known."
     )
     late_writers: list[MigrationWriter] = Field(description="Most records first.")
+    open_transactions: list[MigrationTransaction] = Field(
+        default_factory=list, description="Those that readers or the copy wait for; none once it is over."
+    )
     entries: list[MigrationEntry]
     copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
     begins: list[MigrationBegin] | None = Field(
@@ -275,7 +292,6 @@ class CertificateCount(Document):
         "duplicated",
         "stale_epochs",
         "wrong_epoch",
-        "undrained",
         "copied",
         "written_twice",
         "fenced",
@@ -333,6 +349,7 @@ class MigrateCertificateDocument(Document):
     late_writers: list[MigrationWriter]
     examples: list[Text] = Field(description="The first violations of each rule.")
     unproven: list[Text] = Field(description="What could not be checked, and why.")
+    remarks: list[Text] = Field(default_factory=list, description="What is no violation, and was seen beside it.")
     copies: Delivery | None = Field(None, exclude_if=missing, description=COPIES)
     begins: list[MigrationBegin] | None = Field(
         None, exclude_if=missing, description="By a mirror into shards: where the new contract begins, by lane."

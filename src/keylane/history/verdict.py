@@ -45,7 +45,14 @@ RULES: Final[dict[Rule, str]] = {
     "two_owners": "no ownerships",
     "early_applies": "no applies",
 }
+#: What a certificate says.
+Outcome: TypeAlias = Literal["certified", "not proven", "broken"]
 Mode: TypeAlias = Literal["exactly-once", "at-least-once"]
+
+
+def outcome_of(*, broken: bool, unproven: bool) -> Outcome:
+    """Broken before anything else; certified only where all was checked."""
+    return "broken" if broken else "not proven" if unproven else "certified"
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,8 @@ class Entry(NamedTuple):
     at: float = 0.0
     #: Of resharding: the splits and merges that are done; the next of them is made now.
     calls: int = 0
+    #: Of drained: old lanes of which records below the fence were deleted before every group had committed them.
+    unread: tuple[int, ...] = ()
 
 
 class CutoverPlan(NamedTuple):
@@ -130,6 +132,8 @@ class World(NamedTuple):
     still: bool = True
     #: The lowest committed offset of each old lane among the reader groups; None where no group was named.
     applied: tuple[int, ...] | None = None
+    #: Old lanes of which records below the fence were deleted before every group had committed them.
+    unread: tuple[int, ...] = ()
     #: Whether all that is below the ends can be copied: no transaction is open there.
     settled: bool = True
     #: By a mirror: whether a copy that began behind the last entry has ended; while copying, whether it has caught up.
@@ -310,7 +314,7 @@ def _when_switched(last: Entry, following: Entry, world: World) -> Step:
     if last.phase == "drained" or world.applied is None:
         return Append(following._replace(phase="done")) if world.translated else CutoverCall("translate")
     behind = _undrained(last.fences, world.applied)
-    return Wait("readers", behind) if behind else Append(following._replace(phase="drained"))
+    return Wait("readers", behind) if behind else Append(following._replace(phase="drained", unread=world.unread))
 
 
 def _not_as_planned(plan: CutoverPlan, world: World, *, grown: bool) -> Refuse | None:

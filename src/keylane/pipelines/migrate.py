@@ -27,7 +27,7 @@ from keylane.pipelines.migrate_mirror import CAUGHT_UP
 from keylane.pipelines.migrate_run import by_key_alone, listed_parents
 from keylane.pipelines.migrate_shards import calls_between, observed_shards
 from keylane.router import Router
-from keylane.systems.endpoint import open_endpoint, parse_address
+from keylane.systems.endpoint import open_endpoint, parse_address, resolved
 from keylane.systems.migration_journal import check_producer
 from keylane.systems.migrations import SETTLE, SOON
 
@@ -75,6 +75,8 @@ def plan_migrate(
     if not gated and not groups:
         what = "without the gate producers wait for readers to drain, and no reader group is named"
         raise UsageError.of(what, hint="--group NAME for each of them, or leave --no-gate out")
+    # Producers and readers go by the plan in environments of their own.
+    source, target = (one and resolved(one) for one in (source, target))
     was, now = load_contract(old), load_contract(new)
     before = _router(was, old, source, lanes[0], options, is_there=True)
     after = _router(now, new, target, lanes[1], options, is_there=False)

@@ -35,7 +35,7 @@ from keylane.documents.migrate import (
 from keylane.errors import TargetError, UnsupportedError
 from keylane.history.check import check
 from keylane.history.rows import rows
-from keylane.history.verdict import Settings
+from keylane.history.verdict import Settings, outcome_of
 from keylane.numbers import count, plural
 from keylane.pipelines.migrate_run import writers_of
 from keylane.pipelines.migrate_shards import calls_of, shard_fields, sides
@@ -114,7 +114,8 @@ class _SeenShards:
     #: Each key's shards, as bits in the order in which they were read.
     places: dict[bytes, int] = field(default_factory=dict)
     unsourced: int = 0
-    unmarked: int = 0
+    #: Records whose header keylane.epoch is no epoch of a contract.
+    foreign: int = 0
     unplaced: int = 0
     examples: list[str] = field(default_factory=list)
 
@@ -148,7 +149,7 @@ class _SeenShards:
     def _note(self, batch: pa.RecordBatch, read: _ReadShard, place: int) -> None:
         read.records += len(batch)
         self.unsourced += batch.column("writer").null_count
-        self.unmarked += batch.column("epoch").null_count
+        self.foreign += len(batch) - batch.column("foreign").null_count
         self.unplaced += batch.column("inside").null_count
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self._digests.setdefault(name, hashlib.sha256()).update(repr(column.to_pylist()).encode())
@@ -265,7 +266,7 @@ def _certificate(
     unproven = [*_unproven(saved, seen, retention), *inside_of_a_rewind(verdict)]
     return MigrateCertificateDocument(
         ok=not violations and not unproven,
-        verdict="broken" if violations else "not proven" if unproven else "certified",
+        verdict=outcome_of(broken=bool(violations), unproven=bool(unproven)),
         plan=str(saved.path),
         journal=saved.journal_at,
         stream=saved.address,
@@ -350,6 +351,8 @@ def _unproven(saved: SavedMigration, seen: _SeenShards, retention: float) -> Ite
         yield f"the service gives no ending sequence number of {plural(unknown, 'closed shard')}"
     if seen.unsourced:
         yield f"{count(seen.unsourced)} records carry no keylane.source: their order is that of their shards"
+    if seen.foreign:
+        yield f"{count(seen.foreign)} records carry a keylane.epoch that is no epoch of a contract: a foreign header"
     if seen.unplaced:
         why = "have a hash key that the service does not give back: it is not that of their key"
         yield f"{count(seen.unplaced)} records {why}"

@@ -21,23 +21,25 @@ from keylane.documents.migrate import (
     MigrationBegin,
     MigrationEntry,
     MigrationLane,
+    MigrationTransaction,
     MigrationWait,
     MigrationWriter,
 )
 from keylane.errors import DataError, TargetError, UnsupportedError, UsageError
 from keylane.groups.ownership import Claim, Terms
-from keylane.migration.cutover import OVER, CutoverPlan, hold_of, opened, phase_of
+from keylane.migration.cutover import OVER, CutoverPlan, Refuse, hold_of, opened, phase_of
 from keylane.migration.drain import drain_graph
 from keylane.pipelines.migrate_mirror import RouteMirror
 from keylane.pipelines.migrate_shards import begin_shards, roll_back_shards, run_shards, status_shards
 from keylane.pipelines.shards_files import text_in
 from keylane.router import Router
-from keylane.systems.endpoint import StreamOptions, open_endpoint
+from keylane.systems.endpoint import StreamOptions, open_endpoint, resolved
 from keylane.systems.journal import OWN
 from keylane.systems.leases import open_leases
 from keylane.systems.leases.keeper import LeaseKeeper
 from keylane.systems.migration_journal import FolderJournal, check_same_plan
-from keylane.systems.migrations import Driver, late_writers, pause_of
+from keylane.systems.migration_marks import MigrationMark, check_mark
+from keylane.systems.migrations import Driver, late_writers, not_as_planned, pause_of
 from keylane.systems.resharding import Waiting
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 TTL: Final = 5.0
 #: How long a step may wait, by default.
 PATIENCE: Final = 600.0
+#: How long markers of a commit are waited for: a transaction that is open for longer is somebody's.
+SETTLE_SECONDS: Final = 3.0
 #: Seconds for which a stream that was compared with the plan is taken for the same, while a step waits.
 CHECK_AGAIN: Final = 1.0
 JOURNAL_ENDING, LEASE_ENDING, COPY_ENDING = ".journal", ".lease", ".copy"
@@ -119,6 +123,15 @@ class SavedMigration:
             return self.journal.path / "copy"
         return self.path.with_name(f"{self.path.name}{COPY_ENDING}").absolute()
 
+    def mark(self, entries: Sequence[Entry]) -> MigrationMark:
+        """What the stream keeps of the migration."""
+        at = self.journal_at if not isinstance(self.journal, FolderJournal) else str(self.journal.path.absolute())
+        return MigrationMark.of(self.plan.as_json(), at, entries)
+
+    def check_journal(self, migrator: Migrator, entries: Sequence[Entry]) -> None:
+        """Refuse a journal that is behind its stream: an older copy, or another folder than the one that it was in."""
+        check_mark(migrator.marked(), self.plan.as_json(), self.journal_at, entries)
+
     @contextmanager
     def migrator(self) -> Iterator[Migrator]:
         """The stream as it is changed."""
@@ -158,7 +171,7 @@ def read_plan(path: Path, journal: str | None, options: StreamOptions | None) ->
     if plan.mode == "mirror" and (tiers := {name for one in routers for name in one.contract.tiers}):
         what = "a mirror is of one stream into one other, and records of a tier are in a stream of their own"
         raise UnsupportedError.of(what, got=", ".join(sorted(tiers)), hint="contracts without tiers")
-    at = journal or f"{path}{JOURNAL_ENDING}"
+    at = resolved(journal) if journal else f"{path}{JOURNAL_ENDING}"
     return SavedMigration(path, plan, open_endpoint(at, options).migration_journal(), at, options, routers)
 
 
@@ -171,6 +184,11 @@ def _check_can_run(plan: MigratePlanDocument, path: Path) -> tuple[Router, Route
     if plan.mode == "mirror" and plan.new.address is None:
         hint = "keylane migrate plan OLD.yaml NEW.yaml --from ADDRESS --to ADDRESS --out FILE"
         raise UsageError.of("the plan is a mirror, and names no stream to copy into", got=str(path), hint=hint)
+    for one in filter(None, (plan.old.address, plan.new.address)):
+        if resolved(one) != one:
+            hint = "keylane migrate plan again: it writes the broker that is configured into the plan"
+            what = "the plan names a stream by a short address, which means another broker in each environment"
+            raise UsageError.of(what, got=one, allowed=resolved(one), hint=hint)
     if plan.epoch_to_raise is not None:
         got = f"epoch {plan.new.epoch} of {plan.new.file}"
         hint = "raise metadata.epoch there, then keylane migrate plan again"
@@ -249,9 +267,12 @@ def run_migrate(
     _check_parents(saved)
     mirror = saved.mirror(say, allow_dead=allow_dead)
     with saved.migrator() as migrator:
-        phase = phase_of(entries_of(saved))
+        entries = entries_of(saved)
+        phase = phase_of(entries)
+        saved.check_journal(migrator, entries)
         if phase is None:
             migrator.check_missed(saved.plan.groups)
+            _check_lanes(saved, migrator)
         if phase in (None, "begun", "copying"):
             saved.check_stream(migrator)
             if mirror is not None:
@@ -270,6 +291,14 @@ def run_migrate(
         return _status(saved, migrator, outcome.waits, outcome.appended)
 
 
+def _check_lanes(saved: SavedMigration, migrator: Migrator) -> None:
+    """Refuse before a journal is begun what the first step would refuse behind it."""
+    lanes = len(migrator.ends())
+    if not saved.is_mirror and lanes != saved.plan.old.lanes:
+        refused = Refuse("the stream has another lane count than planned", str(lanes), str(saved.plan.old.lanes))
+        raise not_as_planned(refused, saved.cutover, ())
+
+
 def rollback_migrate(
     path: Path,
     *,
@@ -281,6 +310,9 @@ def rollback_migrate(
 ) -> MigrateStatusDocument:
     """Let producers go on under the old contract; refused once the stream has been given its lanes."""
     saved = read_plan(path, journal, options)
+    if saved.plan.shards is None:
+        with saved.migrator() as migrator:
+            saved.check_journal(migrator, entries_of(saved))
     if check_same_plan(saved.journal.plan(), saved.plan.as_json(), saved.journal_at):
         hint = "nothing was changed, so there is nothing to roll back; keylane migrate run begins it"
         raise UsageError.of("the migration has not been begun", got=saved.journal_at, hint=hint)
@@ -301,6 +333,7 @@ def status_migrate(
         return status_shards(saved)
     with saved.migrator() as migrator:
         entries = entries_of(saved)
+        saved.check_journal(migrator, entries)
         if entries and phase_of(entries) not in OVER:
             # Offsets of another stream would be compared with the fences. What is over may be gone.
             saved.check_stream(migrator, entries)
@@ -344,6 +377,7 @@ def _driver(
             clock=time.time,
             say=say,
             mirror=mirror,
+            mark=saved.mark,
         )
 
 
@@ -395,12 +429,22 @@ def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appen
         starts=list(entry.starts) if (entry := opened(entries)) is not None else [],
         seconds_left=_seconds_left(migrator, groups, fences, lag) if lag and phase not in OVER else None,
         late_writers=_late(saved, migrator, entries),
+        open_transactions=_open_transactions(migrator, entries),
         copies=saved.plan.copies,
         begins=begins_of(saved, opened(entries)),
         entries=[
             MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.epoch) for one in entries
         ],
     )
+
+
+def _open_transactions(migrator: Migrator, entries: Sequence[Entry]) -> list[MigrationTransaction]:
+    """Those that somebody waits for: readers below the fences, and the copy of a mirror below the ends."""
+    phase = phase_of(entries)
+    if phase is None or phase in OVER | {"begun"}:
+        return []
+    found = migrator.open_transactions(entries[-1].fences, SETTLE_SECONDS)
+    return [MigrationTransaction(lane=one.lane, offset=one.offset, end=one.end, end_it=one.end_it) for one in found]
 
 
 def _copy_lag(saved: SavedMigration, migrator: Migrator) -> int | None:
@@ -444,7 +488,14 @@ def begins_of(saved: SavedMigration, entry: Entry | None) -> list[MigrationBegin
 def writers_of(found: Sequence[LateWriter]) -> list[MigrationWriter]:
     """As documents have them."""
     return [
-        MigrationWriter(writer=one.writer, epoch=one.epoch, records=one.records, lane=one.lane, offset=one.offset)
+        MigrationWriter(
+            writer=one.writer,
+            epoch=one.epoch,
+            header=one.foreign,
+            records=one.records,
+            lane=one.lane,
+            offset=one.offset,
+        )
         for one in found
     ]
 

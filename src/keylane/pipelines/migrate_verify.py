@@ -3,7 +3,8 @@
     rules of `keylane.history`   reordered, split keys, misrouted, duplicated, stale epochs; what lies below the start
                                  of a lane is of the old epoch, and what lies behind it of the new one, each by its own
                                  contract; records of epochs before and after these two are judged by order alone
-    here                         a record whose epoch is not that of its side of the fence, and lanes not drained
+    here                         a record whose epoch is not that of its side of the fence; what was deleted before it
+                                 was read, here or by a group; numbers of a writer that are not there; open transactions
     `verify`                     by a mirror: every record of the old stream below its fence is in the new one, once,
                                  unchanged, in its lane and in its order, below where the new contract begins
 
@@ -12,7 +13,8 @@ starts on.
 
 What a stream cannot show is when records were applied. For readers that honour the gate it follows: the gate lets a
 lane go on when its parents are committed up to their fences, and that is what the committed offsets of the named groups
-show. Carrying it out: `migrate_run`. Shards that are split and merged: `migrate_lineage`.
+show. The journal keeps that they did: a group that goes back later reads again what it had applied, and breaks nothing.
+Carrying it out: `migrate_run`. Shards that are split and merged: `migrate_lineage`.
 """
 
 from __future__ import annotations
@@ -31,19 +33,21 @@ from keylane.documents.migrate import CertificateCount, CertificateLane, Migrate
 from keylane.errors import UnsupportedError, UsageError
 from keylane.history.check import check
 from keylane.history.rows import rows
-from keylane.history.verdict import Settings
+from keylane.history.verdict import Settings, outcome_of
 from keylane.keys.read import sent_keys
 from keylane.migration.cutover import opened, phase_of
 from keylane.numbers import count, plural
 from keylane.pipelines.migrate_lineage import inside_of_a_rewind, verify_shards
-from keylane.pipelines.migrate_run import begins_of, by_key_alone, entries_of, read_plan, writers_of
+from keylane.pipelines.migrate_run import SETTLE_SECONDS, begins_of, by_key_alone, entries_of, read_plan, writers_of
 from keylane.pipelines.verify import verify
 from keylane.systems.endpoint import open_endpoint
-from keylane.systems.migrations import LateWriters
+from keylane.systems.migrations import LateWriters, open_in_words, unread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from keylane.history.verdict import Mode, Verdict
     from keylane.migration.cutover import Entry
@@ -66,7 +70,6 @@ MEANINGS: Final = {
     "duplicated": "each record of a named writer is there once",
     "stale_epochs": "along a lane epochs never decrease",
     "wrong_epoch": "records below a fence are of the old epoch, and those behind it of the new one",
-    "undrained": "every named group has committed all old lanes up to their fences",
     "copied": "each record of the old stream below its fence is in the new one once, unchanged, in its lane and order",
     "written_twice": "each record that a producer wrote to both streams is in the new one behind the copies",
 }
@@ -82,8 +85,13 @@ def verify_migrate(
     watch: Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]] = iter,
 ) -> MigrateCertificateDocument:
     """Judge a migration that is open or over. `around` reads so many offsets on each side of every start, at most."""
+    if around is not None and around < 1:
+        raise UsageError.of("not a number of offsets to read around each start", got=around, allowed="1 or more")
     saved = read_plan(path, journal, options)
     entries = entries_of(saved)
+    if saved.plan.shards is None:
+        with saved.migrator() as migrator:
+            saved.check_journal(migrator, entries)
     entry = opened(entries)
     if entry is None:
         hint = "keylane migrate run carries it out; a stream without a migration: keylane verify, keylane check"
@@ -91,22 +99,104 @@ def verify_migrate(
     if saved.plan.shards is not None:
         return verify_shards(saved, entry, around=around, keep=keep, watch=watch)
     if saved.is_mirror:
-        return of_mirror(saved, entry, around, keep, watch)
+        return of_mirror(saved, entries, entry, around, keep, watch)
+    plan = saved.plan
+    assert plan.observed is not None
     with saved.migrator() as migrator:
         saved.check_stream(migrator, entries)
         now = migrator.observe()
         entry = _with_starts(entry, now.lanes)
         ranges = _ranges(entry.starts, now.starts, now.ends, around)
-        seen = _SeenRecords(saved, entry)
+        added = (0,) * (now.lanes - plan.observed.lanes)
+        seen = _SeenRecords(saved, entry, since=(*plan.observed.ends, *added), whole=not any(now.starts))
+        looks = _looked_into(saved.address, migrator, now.ends)
         verdict = check(seen.judged(watch(migrator.records(ranges))), Settings(keep=keep))
-        groups = saved.plan.groups
-        applied = migrator.applied(groups, entry.fences) if groups else None
-        missed = migrator.missed(groups, entry.fences)
-    return _certificate(saved, entry, seen, verdict, ranges, applied, missed, around)
+        looks += _deleted(saved.address, seen.since, now.starts)
+        looks += _drain(migrator, plan.groups, entries, (*plan.observed.starts, *added), now.starts)
+    return _certificate(saved, entry, seen, verdict, ranges, looks, around)
+
+
+class _Looks(NamedTuple):
+    """What was found beside the records: what could not be looked at, and what is no violation."""
+
+    unproven: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __add__(self, other: object) -> _Looks:
+        assert isinstance(other, _Looks)
+        return _Looks(self.unproven + other.unproven, self.remarks + other.remarks)
+
+
+def _looked_into(address: str, migrator: Migrator, ends: Sequence[int]) -> _Looks:
+    """What is in an open transaction, and behind one in its lane, is not read."""
+    return _Looks(
+        tuple(f"{address}: {open_in_words(one)}" for one in migrator.open_transactions(ends, SETTLE_SECONDS)[:EXAMPLES])
+    )
+
+
+def _deleted(address: str, since: Sequence[int], starts: Sequence[int]) -> _Looks:
+    """Records that were written since the plan was made, and deleted before they were looked at here."""
+    gone = [lane for lane, (least, first) in enumerate(zip(since, starts, strict=False)) if first > least]
+    lanes = ", ".join(map(str, gone[:EXAMPLES])) + (", …" if len(gone) > EXAMPLES else "")
+    what = f"{address}: records written since the plan was made were deleted before they were looked at"
+    return _Looks((f"{what}: {plural(len(gone), 'lane')}: {lanes}",) if gone else ())
+
+
+def _drain(
+    migrator: Migrator,
+    groups: Sequence[str],
+    entries: Sequence[Entry],
+    begins: Sequence[int],
+    firsts: Sequence[int],
+) -> _Looks:
+    """Whether all groups have read all that is below the fences, and nothing was deleted before they had.
+
+    `begins` is where a group stands in a lane of which it has committed nothing, `firsts` are the first offsets of the
+    lanes now.
+    """
+    if not groups:
+        return _Looks(("no reader group is named in the plan: whether the old lanes were drained is not known",))
+    unproven, remarks = list[str](), list[str]()
+    opening = opened(entries)
+    drained = next((one for one in entries if one.phase == "drained"), None)
+    assert opening is not None
+    fences = opening.fences
+    committed = migrator.committed(groups, len(firsts))
+    if drained is None:
+        applied = migrator.applied(groups, fences)
+        if behind := [str(lane) for lane, fence in enumerate(fences) if applied[lane] < fence]:
+            named = ", ".join(behind[:EXAMPLES]) + (", …" if len(behind) > EXAMPLES else "")
+            unproven.append(
+                f"{plural(len(behind), 'old lane')} not drained to the fence yet: {named}; the migration is still "
+                "open, and keylane migrate run goes on once the groups have committed them"
+            )
+    else:
+        if drained.unread:
+            unproven.append(_never_read("a group", len(drained.unread)))
+        # What was below the fences then is read again by a group that has gone back since.
+        for group, offsets in committed.items():
+            back = [lane for lane, fence in enumerate(fences) if offsets[lane] < fence and firsts[lane] < fence]
+            if back:
+                remarks.append(
+                    f"group {group} has gone back below the fences of {plural(len(back), 'lane')} since it had drained "
+                    "them, and reads them again: its offsets were reset, or have expired"
+                )
+        committed = {
+            group: tuple(max(at, fence) for at, fence in zip_longest(offsets, fences, fillvalue=-1))
+            for group, offsets in committed.items()
+        }
+    for group, lanes in unread(committed, firsts, begins).items():
+        unproven.append(_never_read(f"group {group}", len(lanes)))
+    return _Looks(tuple(unproven), tuple(remarks))
+
+
+def _never_read(who: str, lanes: int) -> str:
+    return f"records of {plural(lanes, 'lane')} were deleted before {who} committed them"
 
 
 def of_mirror(
     saved: SavedMigration,
+    entries: Sequence[Entry],
     entry: Entry,
     around: int | None,
     keep: int,
@@ -114,18 +204,21 @@ def of_mirror(
 ) -> MigrateCertificateDocument:
     """The copy by `verify`; and the old stream up to its fences with the new one from its starts on, as one history."""
     plan, unproven = saved.plan, list[str]()
+    assert plan.observed is not None
     target = open_endpoint(saved.new_address, saved.options)
     if around is not None and target.splits_lanes:
         hint = "leave --around out: all records are read"
         raise UnsupportedError.of("a stream of shards has no offsets to read a sample by", got=around, hint=hint)
     ends = _ends_now(target, entry)
     entry = _with_starts(entry, len(ends))
-    seen = _SeenRecords(saved, entry)
     mode: Mode = "exactly-once" if target.writes_once else "at-least-once"
     settings = Settings(mode=mode, keep=keep, by_key=not target.writes_once)
     with saved.migrator() as old, target.migrator() as new:
         saved.check_stream(old, [entry])
         then = old.observe()
+        seen = _SeenRecords(saved, entry, since=plan.observed.ends, whole=not any(then.starts))
+        looks = _looked_into(saved.address, old, then.ends) + _looked_into(saved.new_address, new, ends)
+        firsts = new.starts()
         below = _ranges(entry.fences, then.starts[: len(entry.fences)], entry.fences, around)
         behind = list(zip(entry.starts, ends, strict=True))
         if around is not None:
@@ -133,8 +226,13 @@ def of_mirror(
         parts = (_named(saved.address, old, below, unproven), _named(saved.new_address, new, behind, unproven))
         sides = (seen.of_side(side, watch(part)) for side, part in enumerate(parts))
         verdict = check(chain.from_iterable(sides), settings)
-        applied = old.applied(plan.groups, entry.fences) if plan.groups else None
-        missed = old.missed(plan.groups, entry.fences)
+        looks += _deleted(saved.address, seen.since, then.starts) + _deleted(saved.new_address, entry.starts, firsts)
+        old_fences = len(entry.fences)
+        looks += _drain(old, plan.groups, entries, plan.observed.starts, then.starts[:old_fences])
+        ahead = unread(new.committed(plan.groups, len(firsts)), firsts, entry.starts)
+        looks += _Looks(
+            tuple(f"{saved.new_address}: {_never_read(f'group {name}', len(gone))}" for name, gone in ahead.items())
+        )
         missing = _not_in_both(old, new, entry, then.ends) if plan.dual else None
         if not plan.dual:
             seen.note_strays(_named(saved.address, old, list(zip_longest(entry.fences, then.ends, fillvalue=0)), []))
@@ -148,9 +246,7 @@ def of_mirror(
         topics=saved.copy_options,
         ends=(entry.fences, entry.starts),
     )
-    return _certificate(
-        saved, entry, seen, verdict, behind, applied, missed, around, _Copy(copy, missing, tuple(unproven))
-    )
+    return _certificate(saved, entry, seen, verdict, behind, looks, around, _Copy(copy, missing, tuple(unproven)))
 
 
 def _ends_now(target: Endpoint, entry: Entry) -> Sequence[int]:
@@ -239,14 +335,61 @@ def _with_starts(entry: Entry, lanes: int) -> Entry:
     return entry._replace(starts=(*entry.starts, *(0,) * (lanes - len(entry.starts))))
 
 
+class WriterNumbers:
+    """Which numbers of each writer are there. A writer gives them without a gap; a route's are offsets of a source.
+
+    Where records of a lane were deleted, what is missing before the plan was made is not asked about: `whole` says that
+    none were.
+    """
+
+    def __init__(self, *, whole: bool) -> None:
+        self._whole = whole
+        self._numbers: dict[str, list[NDArray[np.int64]]] = {}
+        self._least: dict[str, int] = {}
+
+    def add(self, batch: pa.RecordBatch, since: int) -> None:
+        """Records of a lane, in the order of their offsets; those from `since` on were written after the plan."""
+        named = pc.and_(batch.column("writer").is_valid(), batch.column("seq").is_valid())
+        named = pc.and_(named, pc.invert(pc.match_substring(batch.column("writer"), "/")).fill_null(False))
+        known = batch.filter(named)
+        numbers, offsets = (known.column(name).to_numpy() for name in ("seq", "offset"))
+        coded = known.column("writer").dictionary_encode()
+        codes = coded.indices.to_numpy()
+        for code, writer in enumerate(coded.dictionary.to_pylist()):
+            own = codes == code
+            self._numbers.setdefault(writer, []).append(numbers[own])
+            recent = numbers[own & (offsets >= since)] if not self._whole else numbers[own]
+            if len(recent):
+                self._least[writer] = min(self._least.get(writer, int(recent.min())), int(recent.min()))
+
+    def gaps(self) -> list[str]:
+        """Of the writers with gaps the first few, and how many there are."""
+        found = []
+        for writer, least in sorted(self._least.items()):
+            there = np.unique(np.concatenate(self._numbers[writer]))
+            there = there[there >= least]
+            missing = int(there[-1]) - least + 1 - len(there)
+            if missing:
+                first = int(there[np.flatnonzero(np.diff(there) > 1)[0]]) + 1
+                found.append(
+                    f"{plural(missing, 'number')} of writer {writer} between {least} and {there[-1]} are in no record, "
+                    f"the first {first}: deleted, or never delivered"
+                )
+        more = [f"and of {plural(len(found) - EXAMPLES, 'other writer')}"] if len(found) > EXAMPLES else []
+        return [*found[:EXAMPLES], *more]
+
+
 class _SeenRecords:
     """Records on their way to the rules, and what is counted of them."""
 
-    def __init__(self, saved: SavedMigration, entry: Entry) -> None:
+    def __init__(self, saved: SavedMigration, entry: Entry, since: Sequence[int], *, whole: bool) -> None:
         self._routers, self._stream = saved.routers, saved.routers[1].stream
         self._by_key = tuple(by_key_alone(one.contract) for one in saved.routers)
         self._epochs = saved.plan.old.epoch, saved.plan.new.epoch
         self._starts = entry.starts
+        #: Where the lanes of the old stream ended when the plan was made, 0 of those that it had not.
+        self.since = since
+        self._numbers = WriterNumbers(whole=whole)
         self.is_mirror = saved.is_mirror
         #: What a copy is called whose source is a lane of the old stream.
         name = open_endpoint(saved.address).address.name
@@ -256,6 +399,8 @@ class _SeenRecords:
         #: By column: in which batches records come is not part of what they are.
         self._digests: dict[str, Any] = {}
         self.records = self.unsourced = self.unmarked = self.wrong_epoch = self.unplaced = self.outside = 0
+        #: Records whose header keylane.epoch is no epoch of a contract, and the first of them.
+        self.foreign, self.first_foreign = 0, ""
         #: By a mirror with a pause: records of the old stream behind its fences.
         self.strays = 0
         #: Records below the fences without an epoch that are not in a lane of the old contract, which is not the first.
@@ -277,7 +422,7 @@ class _SeenRecords:
         """The rows of a history: each side of a lane's start by its own contract."""
         for batch in batches:
             lane = batch.column("lane")[0].as_py()
-            self._note(batch)
+            self._note(batch, self.since[lane] if lane < len(self.since) else 0)
             old = int(np.searchsorted(batch.column("offset").to_numpy(), self._starts[lane]))
             for side, part in enumerate((batch.slice(0, old), batch.slice(old))):
                 if len(part):
@@ -287,8 +432,8 @@ class _SeenRecords:
     def of_side(self, side: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a history of records that are all on one side: of one stream of a mirror."""
         for batch in batches:
-            self._note(batch)
             lane = batch.column("lane")[0].as_py()
+            self._note(batch, 0 if side else self.since[lane])
             if side:
                 self.sides.setdefault(lane, [0, 0])[1] += len(batch)
                 self._note_copies(batch)
@@ -317,8 +462,19 @@ class _SeenRecords:
                 where = f"lane {first['lane']}, offset {first['offset']} of the old stream"
                 self.examples.append(f"wrong_epoch: {where}: epoch {first['epoch']} behind the fence")
 
-    def _note(self, batch: pa.RecordBatch) -> None:
+    @property
+    def gaps(self) -> list[str]:
+        """Numbers of writers that are not in the stream."""
+        return self._numbers.gaps()
+
+    def _note(self, batch: pa.RecordBatch, since: int) -> None:
         self.records += len(batch)
+        self._numbers.add(batch, since)
+        if foreign := len(batch) - batch.column("foreign").null_count:
+            if not self.foreign:
+                (one,) = batch.filter(batch.column("foreign").is_valid()).slice(0, 1).to_pylist()
+                self.first_foreign = f"{one['foreign']} at offset {one['offset']} of lane {one['lane']}"
+            self.foreign += foreign
         self.unsourced += batch.column("writer").null_count
         self.unmarked += batch.column("epoch").null_count
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -395,21 +551,18 @@ def _certificate(
     seen: _SeenRecords,
     verdict: Verdict,
     ranges: Sequence[tuple[int, int]],
-    applied: Sequence[int] | None,
-    missed: Mapping[str, Sequence[int]],
+    looks: _Looks,
     around: int | None,
     copy: _Copy | None = None,
 ) -> MigrateCertificateDocument:
     plan = saved.plan
     assert plan.observed is not None
-    behind = [lane for lane, fence in enumerate(entry.fences) if applied is not None and applied[lane] < fence]
     broken: dict[str, tuple[int, int]] = {
         rule: (seen.records, verdict.counts[rule])
         for rule in ("reordered", "split_keys", "misrouted", "duplicated", "stale_epochs")
     }
     broken["wrong_epoch"] = seen.records - seen.unmarked + seen.strays, seen.wrong_epoch + seen.strays
-    broken["undrained"] = len(entry.fences) if applied is not None else 0, len(behind)
-    unproven = _unproven(seen, applied, missed, around)
+    unproven = [*_unproven(seen, around), *looks.unproven]
     beside = dict[str, int]()
     if copy is not None:
         found = copy.verified
@@ -425,7 +578,7 @@ def _certificate(
     violations = sum(number for _, number in broken.values())
     return MigrateCertificateDocument(
         ok=not violations and not unproven,
-        verdict="broken" if violations else "not proven" if unproven else "certified",
+        verdict=outcome_of(broken=bool(violations), unproven=bool(unproven)),
         plan=str(saved.path),
         journal=saved.journal_at,
         stream=saved.address,
@@ -448,15 +601,11 @@ def _certificate(
         examples=[
             *(f"{one.rule}: lane {one.lane}, offset {one.offset}: {one.detail}" for one in verdict.violations),
             *seen.examples,
-            *(
-                f"undrained: lane {lane}, up to {applied[lane]} of {entry.fences[lane]}"
-                for lane in behind[:EXAMPLES]
-                if applied
-            ),
             *(copy.examples if copy is not None else ()),
             *(f"copied: {plural(many, 'copy')} of {name} behind the fences" for name, many in beside.items()),
         ],
         unproven=unproven,
+        remarks=list(looks.remarks),
     )
 
 
@@ -471,17 +620,20 @@ def _lane(lane: int, entry: Entry, span: tuple[int, int], seen: _SeenRecords) ->
     return CertificateLane(lane=lane, fence=fence, start=start, first=first, end=end, old_records=old, new_records=new)
 
 
-def _unproven(
-    seen: _SeenRecords, applied: Sequence[int] | None, missed: Mapping[str, Sequence[int]], around: int | None
-) -> list[str]:
+def _unproven(seen: _SeenRecords, around: int | None) -> list[str]:
     """What was not checked on every record, and why."""
     found = []
     if around is not None:
         found.append("a sample was read: without --around all records are")
     if seen.unsourced:
         found.append(f"{count(seen.unsourced)} records carry no keylane.source: their order is that of their lanes")
-    if seen.unmarked:
-        found.append(f"{count(seen.unmarked)} records carry no keylane.epoch: their side of the fence is by offset")
+    if seen.foreign:
+        found.append(
+            f"{count(seen.foreign)} records carry a keylane.epoch that is no epoch of a contract, the first "
+            f"{seen.first_foreign}: a foreign header, so their side of the fence is by offset"
+        )
+    if unmarked := seen.unmarked - seen.foreign:
+        found.append(f"{count(unmarked)} records carry no keylane.epoch: their side of the fence is by offset")
     if seen.strayed:
         found.append(
             f"{count(seen.strayed)} records below the fences carry no epoch and are not in the lanes of the old "
@@ -495,10 +647,6 @@ def _unproven(
         found.append(
             f"{count(seen.outside)} records are of the epoch of another migration: the lanes of those are in its plan"
         )
-    for group, lanes in missed.items():
-        found.append(
-            f"records below the fences of {plural(len(lanes), 'lane')} were deleted before group {group} committed them"
-        )
-    if applied is None:
-        found.append("no reader group is named in the plan: whether the old lanes were drained is not known")
+    if around is None:
+        found += seen.gaps
     return found

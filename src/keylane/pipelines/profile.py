@@ -35,7 +35,7 @@ from keylane.profile.cells import home_cell_keys, outlying
 from keylane.profile.count import TooManyKeysError
 from keylane.profile.document import overview
 from keylane.profile.scan import count_keys, watched
-from keylane.systems.endpoint import open_endpoint, parse_address
+from keylane.systems.endpoint import open_endpoint, parse_address, resolved
 from keylane.systems.masks import salt_of
 from keylane.systems.profiles import is_profile, saved_salt, staged, write_profile
 
@@ -91,7 +91,7 @@ def profile(
         raise UsageError.of("a scale is of locations", got=f"--scale {options.scale:g}", hint="--place LAT,LNG")
     region = region_read(contract, place, options.scale)
     # A short address means other brokers elsewhere; what is kept says which ones it meant here.
-    named = source if endpoint.address.is_path else str(endpoint.address)
+    named = resolved(source)
     asked = ProfileRequest(
         named, endpoint, options, read, place, contract, options.request(read, contract, place), region
     )

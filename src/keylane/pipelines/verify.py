@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from keylane.contract.fingerprint import abbreviated
 from keylane.errors import DataError, UsageError
 from keylane.history.check import check
 from keylane.history.rows import DEAD, READ, SCHEMA, SEND
-from keylane.history.verdict import RULES, Settings, Unproven
+from keylane.history.verdict import RULES, Settings, Unproven, outcome_of
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.read import read_batch, sent_keys
 from keylane.measure.conformance import order_scopes
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from keylane.batch_router import Decided
     from keylane.contract.model import Contract
-    from keylane.history.verdict import Mode, Rule, Verdict
+    from keylane.history.verdict import Mode, Outcome, Rule, Verdict
     from keylane.keys.read import BatchKeys
     from keylane.pipelines.engine import Engine
     from keylane.placement.ranges import KeySpace
@@ -78,9 +78,6 @@ IN_ORDER: Final = "//"
 _ROW_BITS: Final = 40
 #: Stray files that are named; the others are counted.
 _NAMED: Final = 20
-
-
-Outcome: TypeAlias = Literal["certified", "not proven", "broken"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +120,8 @@ class Verified:
 
     @property
     def outcome(self) -> Outcome:
-        """Broken before anything else; certified only where all was checked."""
-        return "broken" if self.broken else "not proven" if self.unproven else "certified"
+        """What the certificate says."""
+        return outcome_of(broken=bool(self.broken), unproven=bool(self.unproven))
 
 
 def verify(

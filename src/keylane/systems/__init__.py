@@ -16,7 +16,8 @@
     journal     the state of a long-running pipeline on disk: metadata, lock, plans, commits, recovery
     checkpoint  what Spark has written down of a query, forced and compared
     resharding  a plan of splits and merges, carried out call by call
-    migrations  a migration carried out step by step; migration_journal: where its steps are recorded
+    migrations  a migration carried out step by step; migration_journal: where its steps are recorded; migration_marks:
+                what its stream keeps of it
     shard_migrations  one by splits and merges: a call after the other, each in the journal first
     profiles    a profile on disk
     snapshots   the state of lanes on disk, whole or not there

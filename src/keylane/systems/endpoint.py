@@ -252,6 +252,16 @@ def parse_address(text: str) -> Address:
     return Address(scheme, *(part or "" for part in parts.groups()))
 
 
+def resolved(text: str) -> str:
+    """An address as a document keeps it: a short one names the broker that is configured now, and holds elsewhere, too.
+
+    >>> resolved("kafka://broker:9092/payments"), resolved("data/day1")
+    ('kafka://broker:9092/payments', 'data/day1')
+    """
+    address = parse_address(text)
+    return text if address.is_path else str(address)
+
+
 def without_login(text: str) -> str:
     """An address as it may be shown: a password in it would stay in the log of a build.
 

@@ -75,6 +75,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "starts": list(entry.starts),
         "at": entry.at,
         **({"calls": entry.calls} if entry.calls else {}),
+        **({"unread": list(entry.unread)} if entry.unread else {}),
     }
 
 
@@ -83,8 +84,9 @@ def entry_from_json(found: Any) -> Entry:
     if found["phase"] not in PHASES:
         raise ValueError(f"phase {found['phase']!r}")
     fences, starts = (tuple(map(int, found[name])) for name in ("fences", "starts"))
-    calls = int(found.get("calls", 0))
-    return Entry(int(found["batch"]), int(found["epoch"]), found["phase"], fences, starts, float(found["at"]), calls)
+    calls, unread = int(found.get("calls", 0)), tuple(map(int, found.get("unread", ())))
+    number, epoch = int(found["batch"]), int(found["epoch"])
+    return Entry(number, epoch, found["phase"], fences, starts, float(found["at"]), calls, unread)
 
 
 def check_appended(entries: Sequence[Entry], entry: Entry) -> None:

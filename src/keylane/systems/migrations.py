@@ -12,7 +12,7 @@ on. Where the entries are kept: `migration_journal`. Splits and merges of shards
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from keylane.errors import BrokerError, FencedError, TargetError
@@ -35,7 +35,7 @@ from keylane.migration.cutover import (
 from keylane.numbers import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from keylane.migration.cutover import CutoverPlan, Entry, Step
     from keylane.systems.leases.keeper import LeaseKeeper
     from keylane.systems.migration_journal import MigrationJournal
+    from keylane.systems.migration_marks import MigrationMark
     from keylane.systems.resharding import Waiting
 
 #: How long a lane must not have grown to be taken for fenced, in seconds.
@@ -80,14 +81,30 @@ class ObservedStream:
 
 @dataclass(frozen=True, slots=True)
 class LateWriter:
-    """Who wrote records behind a fence that are of an earlier epoch. No name, no epoch: its records have none."""
+    """Who wrote records behind a fence that are of an earlier epoch. No name, no epoch: its records have none.
+
+    `foreign` is what stands in their header instead, where that is no epoch of a contract.
+    """
 
     writer: str
     epoch: int | None
+    foreign: str | None
     records: int
     #: The first of them.
     lane: int
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """Where a transaction stands open in a lane: from this offset on, readers of committed records wait for its end."""
+
+    lane: int
+    offset: int
+    #: Up to where records were asked for.
+    end: int
+    #: A command that ends it, where nobody is there who would.
+    end_it: str = ""
 
 
 class Migrator(Protocol):
@@ -96,20 +113,29 @@ class Migrator(Protocol):
     def observe(self) -> ObservedStream:
         """The stream as it is now."""
 
+    def marked(self) -> MigrationMark | None:
+        """The mark that the stream keeps of its last migration; None where it has none."""
+
+    def mark(self, mark: MigrationMark) -> None:
+        """Keep a mark with the stream, in place of an earlier one; a system that cannot keeps none."""
+
     def check(self, lanes: int, groups: Sequence[str]) -> None:
         """Refuse a stream that cannot be changed in place to so many lanes, or whose groups have missed records."""
 
-    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:
-        """By group the lanes whose records below these ends were deleted before the group has committed them."""
+    def committed(self, groups: Sequence[str], lanes: int) -> dict[str, tuple[int, ...]]:
+        """The offset that each group has committed of each of so many lanes; -1 where it has none."""
 
     def check_missed(self, groups: Sequence[str]) -> None:
         """Refuse groups that have missed records."""
 
+    def starts(self) -> tuple[int, ...]:
+        """The first offset of each lane now: what was before it is deleted."""
+
     def ends(self) -> tuple[int, ...]:
         """The end offset of each lane now; as many as there are lanes."""
 
-    def settled(self) -> bool:
-        """Whether all that is below the ends can be read: no transaction is open."""
+    def open_transactions(self, ends: Sequence[int] = (), seconds: float = 0.0) -> tuple[OpenTransaction, ...]:
+        """Transactions that are open below these ends, or below those of now; waited for so long that they end."""
 
     def grow(self, lanes: int) -> None:
         """Give the stream so many lanes; returns when they are there. One that has them is left as it is."""
@@ -117,11 +143,16 @@ class Migrator(Protocol):
     def applied(self, groups: Sequence[str], fences: Sequence[int]) -> tuple[int, ...]:
         """The lowest offset of each old lane that all groups have committed.
 
-        A lane without any record from there up to its fence counts as committed up to it.
+        A lane without any record from there up to its fence counts as committed up to it. One that has a transaction
+        open there does not: what is in it is not known yet.
         """
 
     def records(self, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-        """The records in these offsets of each lane: lane, offset, key; and writer, seq and epoch by their headers."""
+        """The records in these offsets of each lane: lane, offset, key; and by their headers writer, seq and epoch.
+
+        `foreign` is what stands where an epoch would, null where that is an epoch or nothing. A lane is read up to the
+        first transaction that is open in it.
+        """
 
 
 class Mirror(Protocol):
@@ -146,22 +177,50 @@ class Mirror(Protocol):
         """Let reader groups that have no offsets in the new stream begin behind the copies."""
 
 
+def unread(
+    committed: Mapping[str, Sequence[int]],
+    starts: Sequence[int],
+    begins: Sequence[int] | None = None,
+    ends: Sequence[int] | None = None,
+) -> dict[str, list[int]]:
+    """By group the lanes of which records are gone that the group has not committed.
+
+    `starts` is where lanes begin now, by what is deleted. `begins` is where a group stands in a lane of which it has
+    committed nothing; without it such lanes are left out. With `ends` only what is below counts.
+
+    >>> unread({"ledger": (40, 5, -1)}, (40, 6, 3)), unread({"ledger": (40, 5, -1)}, (40, 6, 3), (0, 0, 0))
+    ({'ledger': [1]}, {'ledger': [1, 2]})
+    >>> unread({"ledger": (40, 5, -1)}, (41, 6, 3), (0, 0, 0), ends=(40, 5, 0))
+    {}
+    """
+    found: dict[str, list[int]] = {}
+    for group, offsets in committed.items():
+        for lane, (at, start) in enumerate(zip(offsets, starts, strict=False)):
+            stands = at if at >= 0 or begins is None else begins[lane]
+            gone = start if ends is None else min(start, ends[lane])
+            if 0 <= stands < gone:
+                found.setdefault(group, []).append(lane)
+    return found
+
+
 class LateWriters:
     """Counts, batch by batch, who wrote records of an earlier epoch, or of none; no record is kept."""
 
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch
-        self._found: dict[tuple[str, int | None], LateWriter] = {}
+        self._found: dict[tuple[str, int | None, bool], LateWriter] = {}
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Records of one lane, behind its fence."""
         import pyarrow.compute as pc
 
         late = batch.filter(pc.less(batch.column("epoch"), self._epoch).fill_null(True))
-        for row in late.select(["lane", "offset", "writer", "epoch"]).to_pylist():
-            key = (row["writer"] or UNNAMED, row["epoch"])
-            first = self._found.get(key) or LateWriter(*key, 0, row["lane"], row["offset"])
-            self._found[key] = LateWriter(*key, first.records + 1, first.lane, first.offset)
+        for row in late.select(["lane", "offset", "writer", "epoch", "foreign"]).to_pylist():
+            writer, epoch, foreign = row["writer"] or UNNAMED, row["epoch"], row["foreign"]
+            # Foreign headers may be another one in each record: one of them is shown.
+            key = writer, epoch, foreign is not None
+            first = self._found.get(key) or LateWriter(writer, epoch, foreign, 0, row["lane"], row["offset"])
+            self._found[key] = replace(first, records=first.records + 1)
 
     @property
     def found(self) -> list[LateWriter]:
@@ -201,7 +260,9 @@ class Driver:
         clock: Callable[[], float],
         say: Callable[[str], None],
         mirror: Mirror | None = None,
+        mark: Callable[[Sequence[Entry]], MigrationMark] | None = None,
     ) -> None:
+        self._mark, self._marked = mark, 0
         self.plan, self.groups, self.journal, self.migrator = plan, groups, journal, migrator
         self.keeper, self.waiting, self.clock, self.say, self.mirror = keeper, waiting, clock, say, mirror
         self._ends: tuple[int, ...] = ()
@@ -210,6 +271,8 @@ class Driver:
         #: How many entries there were when the last copy began, and whether it had caught up at its end.
         self._copied: tuple[int, bool] = (-1, False)
         self._translated = False
+        #: Old lanes of which records below the fences were deleted before every group had committed them.
+        self._unread: set[int] = set()
 
     def run(
         self, check: Callable[[tuple[Entry, ...]], None], *, all_stopped: bool, most: int | None = None
@@ -228,7 +291,8 @@ class Driver:
             try:
                 entries = self.journal.entries()
                 check(entries)
-                step = next_step(self.plan, entries, self._look(entries, all_stopped), lease.epoch, self.clock())
+                self._keep_mark(entries)
+                step = self._next_step(entries, all_stopped, lease.epoch)
                 if isinstance(step, Finished) or (most is not None and self._appended >= most):
                     return MigrationOutcome(entries, None, self._appended)
                 if self._take(step, len(entries), lease.epoch):
@@ -238,8 +302,7 @@ class Driver:
                 waits = step if isinstance(step, Wait) else None
                 if waits and self.waiting.clock() - said > SAY_AGAIN:
                     said = self.waiting.clock()
-                    how = "; once they have: migrate run with --producers-stopped" if waits.why == "producers" else ""
-                    self.say(f"it {waits_in_words(waits)}{how}")
+                    self._say_waits(waits, entries)
             except FencedError:
                 raise
             except BrokerError as error:
@@ -252,10 +315,24 @@ class Driver:
                 return MigrationOutcome(self.journal.entries(), waits, self._appended)
             self.waiting.pause(LATER if waits and waits.why == "readers" else SOON)
 
+    def _next_step(self, entries: tuple[Entry, ...], all_stopped: bool, epoch: int) -> Step:
+        step = next_step(self.plan, entries, self._look(entries, all_stopped), epoch, self.clock())
+        if isinstance(step, Refuse):
+            raise not_as_planned(step, self.plan, entries)
+        return step
+
     def roll_back(self) -> MigrationOutcome:
         """Append the entry by which producers go on under the old contract; refused where the way back is closed."""
         append_rollback(self.journal, self._lease().epoch, self.clock())
-        return MigrationOutcome(self.journal.entries(), None, 1)
+        entries = self.journal.entries()
+        self._keep_mark(entries)
+        return MigrationOutcome(entries, None, 1)
+
+    def _keep_mark(self, entries: Sequence[Entry]) -> None:
+        """Behind every entry that holds nobody up."""
+        if self._mark is not None and len(entries) != self._marked and phase_of(entries) not in HELD | {None}:
+            self.migrator.mark(self._mark(entries))
+            self._marked = len(entries)
 
     def _lease(self, lost: Lease | None = None) -> Lease:
         found = awaited_lease(self.keeper, self.waiting)
@@ -274,16 +351,38 @@ class Driver:
         fences = entries[-1].fences if entries else ()
         watched = bool(self.groups) and bool(fences) and (phase == "open" or not self.plan.gated)
         applied = self.migrator.applied(self.groups, fences) if watched else None
+        if watched:
+            # Where a group goes on behind them, nothing shows any more that it has not read them.
+            gone = unread(self.migrator.committed(self.groups, len(fences)), self.migrator.starts(), ends=fences)
+            self._unread.update(*gone.values())
         still = now - self._since >= SETTLE
-        world = World(len(ends), ends, stopped=stopped, all_stopped=all_stopped, still=still, applied=applied)
+        world = World(
+            len(ends),
+            ends,
+            stopped=stopped,
+            all_stopped=all_stopped,
+            still=still,
+            applied=applied,
+            unread=tuple(sorted(self._unread)),
+        )
         return world if self.mirror is None else self._look_at_mirror(self.mirror, world, entries)
+
+    def _say_waits(self, waits: Wait, entries: Sequence[Entry]) -> None:
+        """What it waits for, and the transactions that readers or the copy have to wait for."""
+        if waits.why == "producers":
+            self.say(f"it {waits_in_words(waits)}; once they have: migrate run with --producers-stopped")
+            return
+        self.say(f"it {waits_in_words(waits)}")
+        fences = entries[-1].fences if waits.why == "readers" else ()
+        for one in self.migrator.open_transactions(fences):
+            self.say(open_in_words(one))
 
     def _look_at_mirror(self, mirror: Mirror, world: World, entries: tuple[Entry, ...]) -> World:
         """The same with the new stream. A copy counts where it began behind the last entry: it has all up to there."""
         at, caught_up = self._copied
         copied = at == len(entries) and (caught_up or phase_of(entries) != "copying")
         done = copied and phase_of(entries) != "copying"
-        settled = done or phase_of(entries) not in HELD | {"doubling"} or self.migrator.settled()
+        settled = done or phase_of(entries) not in HELD | {"doubling"} or not self.migrator.open_transactions()
         return world._replace(
             lanes=mirror.lanes(),
             new_ends=mirror.ends() if done else (),
@@ -303,10 +402,6 @@ class Driver:
         if isinstance(step, CutoverCall):
             self._call(step, entries, epoch)
             return True
-        if isinstance(step, Refuse):
-            hint = "somebody else has changed the stream: keylane migrate plan again, of the stream as it is now"
-            what = f"{step.what}; nothing was changed"
-            raise TargetError.of(what, got=step.got, allowed=step.allowed, hint=hint)
         return False
 
     def _call(self, step: CutoverCall, entries: int, epoch: int) -> None:
@@ -327,6 +422,20 @@ class Driver:
         if not may_copy(entries, epoch):
             got = f"a copy of the driver with epoch {epoch}, while the journal is at {phase_of(entries)}"
             raise FencedError.of("another process drives this migration; nothing was copied", got=got)
+
+
+def not_as_planned(refused: Refuse, plan: CutoverPlan, entries: Sequence[Entry]) -> TargetError:
+    """The error for a stream with other lanes than the journal has it: two things can be the reason."""
+    hint = "somebody else has changed the stream: keylane migrate plan again, of the stream as it is now"
+    if refused.got == str(plan.new_lanes):
+        at = f"ends at {phase_of(entries)}" if entries else "has no entry"
+        hint = (
+            f"it has the lanes of the new contract, while the journal {at}: either the journal is gone or an old copy: "
+            "restore it as it was last, or name where it is by --journal; or somebody else has given them: keylane "
+            "migrate plan again, of the stream as it is now"
+        )
+    what = f"{refused.what}; nothing was changed"
+    return TargetError.of(what, got=refused.got, allowed=refused.allowed, hint=hint)
 
 
 def append_rollback(journal: MigrationJournal, epoch: int, at: float) -> None:
@@ -357,6 +466,15 @@ def pause_of(entries: Sequence[Entry]) -> float | None:
     hold = next((one for one in entries if one.phase == "holding"), None)
     end = opened(entries) or next((one for one in entries if one.phase == "rolled-back"), None)
     return None if hold is None or end is None else max(0.0, end.at - hold.at)
+
+
+def open_in_words(one: OpenTransaction) -> str:
+    """An open transaction, and how it ends, for people."""
+    ends = "it ends when its producer commits or aborts it, or begins anew under its transactional.id"
+    return (
+        f"a transaction is open in lane {one.lane} from offset {one.offset} on, below {one.end}: nobody can read "
+        f"committed records behind that; {ends}{f', or by: {one.end_it}' if one.end_it else ''}"
+    )
 
 
 def waits_in_words(waits: Wait) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.migration_marks import MigrationMark
+    from keylane.systems.migrations import OpenTransaction
 
 
 class FilesMigrator:
@@ -33,26 +35,36 @@ class FilesMigrator:
         """One lane, which ends at the number of files."""
         return ObservedStream(str(self.path), "", 1, (0,), self.ends(), None, "")
 
+    def marked(self) -> None:
+        """A folder of somebody else's is only read."""
+
+    def mark(self, mark: MigrationMark) -> None:
+        """As `marked`."""
+
     def ends(self) -> tuple[int, ...]:
         """How many files there are."""
         if not self.path.exists():
             raise DataError.of("no such file or folder", got=str(self.path))
         return (sum(1 for _ in source_files(self.path, self.options.kind)),)
 
-    def settled(self) -> bool:
+    def open_transactions(self, ends: Sequence[int] = (), seconds: float = 0.0) -> tuple[OpenTransaction, ...]:  # noqa: ARG002  a file is there or not
         """A file is there or not."""
-        return True
+        return ()
+
+    def starts(self) -> tuple[int, ...]:
+        """Nothing is deleted from the front of a folder."""
+        return (0,)
 
     def check(self, lanes: int, groups: Sequence[str]) -> None:  # noqa: ARG002  as the protocol has it
         """Files are copied into lanes, never changed."""
         self._lacks("have their lanes changed in place")
 
-    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:  # noqa: ARG002  no groups
+    def committed(self, groups: Sequence[str], lanes: int) -> dict[str, tuple[int, ...]]:  # noqa: ARG002  no groups
         """Nobody commits how far it has read a folder."""
         return {}
 
     def check_missed(self, groups: Sequence[str]) -> None:
-        """As `missed`."""
+        """As `committed`."""
 
     def grow(self, lanes: int) -> None:  # noqa: ARG002  as the protocol has it
         """As `check`."""

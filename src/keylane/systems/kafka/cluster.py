@@ -439,6 +439,12 @@ def open_cluster(access: KafkaAccess) -> Iterator[KafkaCluster]:
     yield KafkaCluster(access, AdminClient(settings), listener)
 
 
+def abort_command(brokers: str, topic: str, lane: int, offset: int) -> str:
+    """Kafka's own tool ends a transaction by the offset at which it began; `describe-producers` names who began it."""
+    where = f"--topic {topic} --partition {lane}"
+    return f"kafka-transactions.sh --bootstrap-server {brokers} abort {where} --start-offset {offset}"
+
+
 def _is_refusal(error: Any) -> bool:
     """Whether the cluster answered, and refused: the client's own codes, such as its time-out, are below zero."""
     return any(hasattr(cause, "code") and cause.code() >= 0 for cause in error.args)

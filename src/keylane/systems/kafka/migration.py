@@ -26,6 +26,8 @@ from keylane.systems.kafka.access import OF_READERS, OF_WRITERS, KafkaAccess
 from keylane.systems.kafka.cluster import (
     ANSWER_SECONDS,
     IS_IT_RUNNING,
+    SETTLE_SECONDS,
+    abort_command,
     error_name,
     explained,
     is_permanent,
@@ -33,7 +35,7 @@ from keylane.systems.kafka.cluster import (
 )
 from keylane.systems.kafka.reader import TopicReader
 from keylane.systems.messages.chunks import WantedColumns
-from keylane.systems.messages.headers import origin, written_by
+from keylane.systems.messages.headers import foreign_epochs, origin, written_by
 from keylane.systems.migration_journal import (
     check_appended,
     check_producer,
@@ -41,18 +43,21 @@ from keylane.systems.migration_journal import (
     entry_from_json,
     entry_to_json,
 )
-from keylane.systems.migrations import ObservedStream
+from keylane.systems.migration_marks import MigrationMark
+from keylane.systems.migrations import ObservedStream, OpenTransaction, unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from keylane.migration.cutover import Entry
-    from keylane.systems.kafka.cluster import KafkaCluster
+    from keylane.systems.kafka.cluster import KafkaCluster, OffsetRange
 
 #: How long new partitions are waited for, and offsets that are looked at in one go for a record.
 GROW_SECONDS: Final = 30.0
 LOOK: Final = 1_000
+#: How much of the address of a journal a mark has.
+MOST_OF_A_PLACE: Final = 1_000
 PLAN, ENTRY, STOPPED = b"plan", b"entry", b"stopped"
 #: What a broker answers to offsets from outside of a group that has members.
 ACTIVE: Final = frozenset({"UNKNOWN_MEMBER_ID", "GROUP_SUBSCRIBED_TO_TOPIC", "NON_EMPTY_GROUP", "ILLEGAL_GENERATION"})
@@ -87,6 +92,20 @@ class TopicMigrator:
             settings.get("cleanup.policy", ""),
         )
 
+    @property
+    def _marks(self) -> str:
+        """The group beside whose offset the mark is: nobody joins it."""
+        return f"keylane-migrate-{self.topic}"
+
+    def marked(self) -> MigrationMark | None:
+        """Kept until offsets of the group expire."""
+        return MigrationMark.from_text(self.cluster.noted(self._marks, self.topic)[1])
+
+    def mark(self, mark: MigrationMark) -> None:
+        """As the text of an offset: there is room for some thousands of bytes."""
+        text = mark._replace(journal=mark.journal[:MOST_OF_A_PLACE]).as_text()
+        self.cluster.note(self._marks, self.topic, mark.entries, text)
+
     def check(self, lanes: int, groups: Sequence[str]) -> None:
         """Refuse a compacted topic, a count that the cluster refuses, and groups whose records are gone already."""
         found = self.observe()
@@ -101,22 +120,14 @@ class TopicMigrator:
             self._check_growth(lanes)
         self.check_missed(groups)
 
-    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:
-        """By what each group has committed, and where the lanes begin by now."""
-        if not groups:
-            return {}
-        first = [one.start for one in self.cluster.offset_ranges(self.topic, len(ends), committed=False)]
-        found = {}
-        for group in groups:
-            each = enumerate(zip(self.cluster.committed(group, self.topic, len(ends)), first, ends, strict=True))
-            gone = [lane for lane, (at, start, end) in each if 0 <= at < min(start, end)]
-            if gone:
-                found[group] = gone
-        return found
+    def committed(self, groups: Sequence[str], lanes: int) -> dict[str, tuple[int, ...]]:
+        """By what the groups' coordinators keep."""
+        return {group: tuple(self.cluster.committed(group, self.topic, lanes)) for group in groups}
 
     def check_missed(self, groups: Sequence[str]) -> None:
         """Refuse groups that have missed records: retention was shorter than they were behind."""
-        for group, gone in self.missed(groups, self.ends() if groups else ()).items():
+        starts = self.starts() if groups else ()
+        for group, gone in unread(self.committed(groups, len(starts)), starts).items():
             hint = "let it catch up, or raise retention.ms; then commit where it is to go on"
             got = f"{plural(len(gone), 'lane')}: {', '.join(map(str, gone[:12]))}"
             raise UsageError.of(f"records were deleted before group {group} has applied them", got=got, hint=hint)
@@ -142,10 +153,28 @@ class TopicMigrator:
             raise BrokerError.of(f"no such topic at {self.cluster.access.brokers}", got=self.topic)
         return tuple(one.high for one in self.cluster.offset_ranges(self.topic, lanes, committed=False))
 
-    def settled(self) -> bool:
-        """Whether the last offsets that are committed are those of the logs."""
+    def starts(self) -> tuple[int, ...]:
+        """The beginnings of the logs."""
         lanes = self.cluster.lanes_now(self.topic)
-        return all(one.end == one.high for one in self.cluster.offset_ranges(self.topic, lanes, committed=True))
+        return tuple(one.start for one in self.cluster.offset_ranges(self.topic, lanes, committed=False))
+
+    def open_transactions(self, ends: Sequence[int] = (), seconds: float = 0.0) -> tuple[OpenTransaction, ...]:
+        """Where the last stable offset of a lane is below an end."""
+        until = time.monotonic() + seconds
+        lanes = len(ends) or self.cluster.lanes_now(self.topic)
+        while True:
+            ranges = self.cluster.offset_ranges(self.topic, lanes, committed=True)
+            ends = ends or [one.high for one in ranges]
+            found = tuple(
+                OpenTransaction(
+                    lane, one.end, end, abort_command(self.cluster.access.brokers, self.topic, lane, one.end)
+                )
+                for lane, (one, end) in enumerate(zip(ranges, ends, strict=True))
+                if one.end < min(end, one.high)
+            )
+            if not found or time.monotonic() > until:
+                return found
+            time.sleep(0.1)
 
     def grow(self, lanes: int) -> None:
         """Create partitions, and wait until they can be written."""
@@ -174,36 +203,38 @@ class TopicMigrator:
         lowest = [min(one[lane] for one in found) for lane in range(len(fences))]
         if all(at >= fence for at, fence in zip(lowest, fences, strict=True)):
             return tuple(lowest)
-        first = [one.start for one in self.cluster.offset_ranges(self.topic, len(fences), committed=False)]
-        each = enumerate(zip(lowest, fences, first, strict=True))
-        return tuple(self.passed(lane, at, fence, start) for lane, (at, fence, start) in each)
+        ranges = self.cluster.offset_ranges(self.topic, len(fences), committed=True)
+        each = enumerate(zip(lowest, fences, ranges, strict=True))
+        return tuple(self.passed(lane, at, fence, there) for lane, (at, fence, there) in each)
 
-    def passed(self, lane: int, committed: int, fence: int, start: int) -> int:
+    def passed(self, lane: int, committed: int, fence: int, there: OffsetRange) -> int:
         """How far a lane is, of which so much is committed: up to the fence, where no record is left between.
 
-        `start` is the first offset that the lane has.
+        `there` are the offsets that the lane has, up to the last stable one: behind it a transaction is open, and
+        whether there are records is not known yet.
         """
-        at = max(committed, start)
-        return max(at, fence) if at >= fence or self._is_empty(lane, at, fence) else at
+        at = max(committed, there.start)
+        return max(at, fence) if at >= fence or self._is_empty(lane, at, fence, there.end) else at
 
-    def _is_empty(self, lane: int, start: int, end: int) -> bool:
+    def _is_empty(self, lane: int, start: int, end: int, stable: int) -> bool:
         """Whether there is no record between two offsets: only marks of transactions, or what is gone."""
         at, known = self._empty.get(lane, (-1, -1))
         if known == end and start <= at:
             # There is a record at or behind `at`, as was seen before.
             return False
-        for first in range(start, end, LOOK):
-            chunk = next(self._reader.chunks(self.topic, lane, first, min(end, first + LOOK)), None)
+        for first in range(start, min(end, stable), LOOK):
+            chunk = next(self._reader.chunks(self.topic, lane, first, min(end, stable, first + LOOK)), None)
             if chunk is not None:
                 self._empty[lane] = chunk.offsets[0], end
                 return False
-        return True
+        return end <= stable
 
     def records(self, ranges: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
         """By the headers that keylane's producers and routes write."""
         reader = TopicReader(WantedColumns(headers=True), self.cluster.access)
+        opened = {one.lane: one.offset for one in self.open_transactions([end for _, end in ranges], SETTLE_SECONDS)}
         for lane, (start, end) in enumerate(ranges):
-            for chunk in reader.chunks(self.topic, lane, start, end):
+            for chunk in reader.chunks(self.topic, lane, start, min(end, opened.get(lane, end))):
                 writer, seq = origin(chunk.sources)
                 columns = {
                     "lane": pa.repeat(pa.scalar(lane, pa.int32()), len(chunk)),
@@ -212,6 +243,7 @@ class TopicMigrator:
                     "writer": writer,
                     "seq": seq,
                     "epoch": written_by(chunk.writers, reader.writers)["epoch"],
+                    "foreign": foreign_epochs(chunk.writers, reader.writers),
                 }
                 yield pa.RecordBatch.from_pydict(columns)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from threading import Condition, Thread
@@ -25,7 +26,7 @@ from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.migration import TopicMigrator
 from keylane.systems.kafka.producers import KeyedProducer
-from keylane.systems.messages.headers import CONTRACT, EPOCH, KEPT, SOURCE
+from keylane.systems.messages.headers import CONTRACT, EPOCH, KEPT, SOURCE, epoch_of
 from keylane.systems.migration_journal import MigrationView, check_producer
 
 if TYPE_CHECKING:
@@ -522,9 +523,10 @@ class GatedConsumer:
         elif now - since > STILL_SECONDS:
             self._stands[old] = committed, now
             address = parse_address(self._view.plan["old"]["address"])
-            with open_cluster(kafka_access(address.authority, self._properties)) as cluster:
-                start = cluster.offset_ranges(address.name, old + 1, committed=False)[old].start
-                return TopicMigrator(cluster, address.name).passed(old, committed, fence, start)
+            # Without an answer nothing is known to be drained, as above.
+            with suppress(BrokerError), open_cluster(kafka_access(address.authority, self._properties)) as cluster:
+                there = cluster.offset_ranges(address.name, old + 1, committed=True)[old]
+                return TopicMigrator(cluster, address.name).passed(old, committed, fence, there)
         return committed
 
     def _hold(self, place: tuple[str, int], offset: int) -> None:
@@ -595,9 +597,8 @@ def _check_stores_nothing(consumer: Any) -> None:
 
 
 def _epoch_of(message: Any) -> int | None:
-    """The epoch in a record's headers; None without one, or where it is no number."""
-    text = dict(message.headers() or ()).get(EPOCH)
-    return int(text) if text and text.isdigit() else None
+    """The epoch in a record's headers; None without one, or where it is foreign."""
+    return epoch_of(dict(message.headers() or ()).get(EPOCH))
 
 
 def _is_kept(message: Any) -> bool:

@@ -10,11 +10,12 @@ The columns: `messages.chunks`. What a record's bytes mean: `messages.values`. W
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import BrokerError, DataError, MissingExtraError
-from keylane.systems.kafka.cluster import Listener, explained, is_permanent
+from keylane.systems.kafka.cluster import Listener, abort_command, explained, is_permanent, open_cluster
 from keylane.systems.messages.chunks import ChunkReader, RecordChunk
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ AT_ONCE: Final = 500
 TURN_SECONDS: Final = 0.02
 #: Records and bytes that are held before they are handed on.
 ROWS, BYTES = 65_536, 64 << 20
+#: Silence after which a broker is asked for the reason.
+ASK_AFTER_SECONDS: Final = 5.0
 #: A broker may take this long to restart.
 SILENT_SECONDS: Final = 60.0
 
@@ -73,7 +76,7 @@ class TopicReader(ChunkReader):
         if start >= end:
             return
         consumer, chunk = self._assigned(topic, lane, start), RecordChunk()
-        for messages in self._turns(consumer, f"{topic}/{lane}", start, end):
+        for messages in self._turns(consumer, (topic, lane), start, end):
             self._add(chunk, messages)
             if dead:
                 self._add_letters(chunk, [dict(message.headers() or []) for message in messages])
@@ -98,15 +101,19 @@ class TopicReader(ChunkReader):
         self._consumer.assign([TopicPartition(topic, lane, start)])
         return self._consumer
 
-    def _turns(self, consumer: Any, where: str, start: int, end: int) -> Iterator[list[Any]]:
+    def _turns(self, consumer: Any, place: tuple[str, int], start: int, end: int) -> Iterator[list[Any]]:
         """Messages below the end, some at a time. A chunk whose records are large is followed by smaller ones."""
-        at, many, heard = start, AT_ONCE, time.monotonic()
+        at, many, heard, where = start, AT_ONCE, time.monotonic(), "{}/{}".format(*place)
+        asked = heard
         while at < end:
             chunk = consumer.consume(min(many, end - at), TURN_SECONDS)
             good = self._good(chunk, where) if chunk and any(map(type(chunk[0]).error, chunk)) else chunk
             is_end = bool(chunk) and _is_end(chunk[-1])
             if not good and not is_end:
                 # An error that may pass is no sign of life: repeated for ever, it would be waited for as long.
+                if time.monotonic() - max(heard, asked) > ASK_AFTER_SECONDS:
+                    asked = time.monotonic()
+                    self._check_readable(place, end)
                 self._check_heard(heard)
                 continue
             heard = time.monotonic()
@@ -129,6 +136,19 @@ class TopicReader(ChunkReader):
                 if is_permanent(error) or error.fatal():
                     raise explained(error, self.access.brokers, self._listener)
         return [message for message in chunk if message.error() is None]
+
+    def _check_readable(self, place: tuple[str, int], end: int) -> None:
+        """Refuse to wait for what is in an open transaction: a broker that answers hands none of it out."""
+        topic, lane = place
+        if level_of(self.access) != "read_committed":
+            return
+        with suppress(BrokerError), open_cluster(self.access) as cluster:
+            there = cluster.offset_ranges(topic, lane + 1, committed=True)[lane]
+            if there.end < min(end, there.high):
+                by = abort_command(self.access.brokers, topic, lane, there.end)
+                hint = f"it ends when its producer commits or aborts it, or by: {by}"
+                what = f"a transaction is open in lane {lane} of {topic!r}: what is behind its beginning cannot be read"
+                raise DataError.of(what, got=f"last stable offset {there.end}, below {end}", hint=hint)
 
     def _check_heard(self, heard: float) -> None:
         silent = time.monotonic() - heard

@@ -12,7 +12,7 @@ import pyarrow as pa
 from keylane.systems.kinesis.messages import key_of, own_headers
 from keylane.systems.kinesis.reader import ShardReader
 from keylane.systems.kinesis.shards import describe_stream, number_of, shards_with_sequences
-from keylane.systems.messages.headers import EPOCH, SOURCE, origin
+from keylane.systems.messages.headers import EPOCH, SOURCE, epoch_of, foreign_epoch, origin
 from keylane.systems.shard_migrations import LineageShard
 
 if TYPE_CHECKING:
@@ -63,11 +63,8 @@ def _batch(turn: list[ReadRecord], shard: Shard) -> pa.RecordBatch:
         ),
         "writer": writer,
         "seq": seq,
-        "epoch": pa.array([_number(one.get(EPOCH)) for one in headers], pa.int64()),
+        "epoch": pa.array([epoch_of(one.get(EPOCH)) for one in headers], pa.int64()),
+        "foreign": pa.array([foreign_epoch(one.get(EPOCH)) for one in headers], pa.string()),
     }
     columns["inside"] = columns["inside"].cast(pa.bool_())
     return pa.RecordBatch.from_pydict(columns)
-
-
-def _number(text: bytes | None) -> int | None:
-    return int(text) if text and text.isdigit() and len(text) <= 18 else None

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from keylane.keyspace.layout import Shard, ShardLayout
     from keylane.systems.kinesis.access import KinesisAccess
-    from keylane.systems.migrations import ObservedStream
+    from keylane.systems.migration_marks import MigrationMark
+    from keylane.systems.migrations import ObservedStream, OpenTransaction
 
 #: Bits of an offset that are the position within a shard; the others are the number of the shard.
 POSITION_BITS: Final = 40
@@ -106,20 +107,30 @@ class KinesisMigrator:
         """Lanes are changed by splits and merges."""
         self._lacks("have lanes added to it")
 
-    def missed(self, groups: Sequence[str], ends: Sequence[int]) -> dict[str, list[int]]:  # noqa: ARG002  no groups
+    def committed(self, groups: Sequence[str], lanes: int) -> dict[str, tuple[int, ...]]:  # noqa: ARG002  no groups
         """The service keeps no offsets of readers."""
         return {}
 
     def check_missed(self, groups: Sequence[str]) -> None:
-        """As `missed`."""
+        """As `committed`."""
+
+    def marked(self) -> None:
+        """Nothing is copied out of a stream by a mirror, so that none is driven by it."""
+
+    def mark(self, mark: MigrationMark) -> None:
+        """As `marked`."""
 
     def ends(self) -> tuple[int, ...]:
         """By the numbers of the last records."""
         return ShardTips(self.access, self.stream).look()
 
-    def settled(self) -> bool:
+    def open_transactions(self, ends: Sequence[int] = (), seconds: float = 0.0) -> tuple[OpenTransaction, ...]:  # noqa: ARG002  it has none
         """The service has no transactions."""
-        return True
+        return ()
+
+    def starts(self) -> tuple[int, ...]:
+        """Nobody commits offsets, so that none is compared with them."""
+        return ()
 
     def grow(self, lanes: int) -> None:  # noqa: ARG002  as the protocol has it
         """As `check`."""
@@ -138,7 +149,7 @@ def _of_lane(batch: pa.RecordBatch, lane: int, number: int) -> pa.RecordBatch:
     columns = {
         "lane": pa.repeat(pa.scalar(lane, pa.int32()), len(batch)),
         "offset": pa.array(offsets, pa.int64()),
-        **{name: batch.column(name) for name in ("key", "writer", "seq", "epoch")},
+        **{name: batch.column(name) for name in ("key", "writer", "seq", "epoch", "foreign")},
     }
     return pa.RecordBatch.from_pydict(columns)
 

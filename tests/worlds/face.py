@@ -146,3 +146,12 @@ def _micros(time: str | None) -> int | None:
         return None
     at = datetime.fromisoformat(time)
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+def stated_moves(old: Path, new: Path) -> dict[str, float | None]:
+    """The share of keys that changes lane between two contracts, by each verb that states one; None: not known."""
+    evolution = keylane.evolve(keylane.load_contract(old), keylane.load_contract(new))
+    stated = {"evolve": evolution.moved.share, "migrate plan": keylane.migrate_plan(old, new).moved_share}
+    # What one of several changes does to null keys alone is 0.
+    parts = {f"evolve, {one.where}": one.moved_share for one in evolution.of("moves-keys") if one.moved_share}
+    return {**stated, **parts}

@@ -162,7 +162,7 @@ ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
     "raw": _text,
     "int32be": _integer(4, "big"),
     "int64be": _integer(8, "big"),
-    "uuid": lambda key: uuid.UUID(key).bytes,
+    "uuid": lambda key: bytes.fromhex(key.replace("-", "")),
     "h3": lambda key: int(key, 16).to_bytes(8, "big"),
     # Others.
     "json": lambda key: json.dumps(key if not isinstance(key, bytes) else key.hex()).encode(),
@@ -184,8 +184,8 @@ ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
     "int64le": _integer(8, "little"),
     "double": lambda key: np.array([key], ">f8").tobytes(),
     "uuid-le": lambda key: uuid.UUID(key).bytes_le,
-    "uuid-hex": lambda key: uuid.UUID(key).hex.encode(),
-    "uuid-high": lambda key: uuid.UUID(key).bytes[:8],
+    "uuid-hex": lambda key: key.replace("-", "").encode(),
+    "uuid-high": lambda key: bytes.fromhex(key[:18].replace("-", "")),
     "h3-le": lambda key: int(key, 16).to_bytes(8, "little"),
     "h3-decimal": lambda key: str(int(key, 16)).encode(),
 }

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import uuid
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from math import exp, log
@@ -614,7 +613,10 @@ def _population(rng: np.random.Generator, name: str, size: int) -> list[Any]:
         "user": lambda n: [f"user-{at}" for at in _ids(rng, n)],
         "email": lambda n: [f"{_word(rng, 7)}.{at}@example.com" for at in _ids(rng, n)],
         "composite": lambda n: [f"{_word(rng, 2)}|{at}|{_word(rng, 3)}" for at in _ids(rng, n)],
-        "words": lambda n: [_word(rng, int(rng.integers(3, 9))) for _ in range(n)],
+        "words": lambda n: [
+            row.tobytes()[:size].decode()
+            for row, size in zip(rng.integers(97, 123, (n, 9), np.uint8), rng.integers(3, 9, n).tolist(), strict=True)
+        ],
         "unicode": lambda n: [f"Zoë-{at}-ж" if at % 3 else f"plain-{at}" for at in _ids(rng, n)],
         "url": lambda n: [
             f"https://shop.example.com/item/{_word(rng, 12)}?id={at}&ref={_word(rng, 9)}" for at in _ids(rng, n)
@@ -626,7 +628,7 @@ def _population(rng: np.random.Generator, name: str, size: int) -> list[Any]:
         "negative-ints": lambda n: rng.integers(-(2**31), 2**31, n).tolist(),
         "digits": lambda n: [str(at) for at in _ids(rng, n)],
         "padded-digits": lambda n: [f"{at:010d}" for at in _ids(rng, n)],
-        "uuid": lambda n: [str(uuid.UUID(bytes=rng.bytes(16), version=4)) for _ in range(n)],
+        "uuid": lambda n: [_uuid(rng.bytes(16).hex()) for _ in range(n)],
         "h3": lambda n: _cells(rng, n),
         "bytes": lambda n: [rng.bytes(int(rng.integers(6, 20))) for _ in range(n)],
     }
@@ -642,6 +644,12 @@ def _ids(rng: np.random.Generator, size: int) -> list[int]:
     if rng.random() < 0.5:
         return list(range(first := int(rng.integers(0, 5000)), first + size))
     return [int(at) for at in rng.integers(0, 10_000_000, size)]
+
+
+def _uuid(digits: str) -> str:
+    """A UUID of version 4 of 32 hexadecimal digits."""
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def _word(rng: np.random.Generator, length: int) -> str:

@@ -40,8 +40,11 @@ EXPECTED: Final = "expected of keys that no rule names, where their hashes are e
 #: Hashes that are not even on keys as people make them: how many move depends on the keys.
 UNEVEN: Final = frozenset({"java-long", "java-string"})
 #: Hashes that are not strangers: short keys have the same bytes in any order of four, and of ASCII text FNV-1a and
-#: Java's hash never have the same lowest bit.
-RELATED: Final = frozenset({frozenset({"murmur2", "murmur2-big-endian"}), frozenset({"fnv1a", "java-string"})})
+#: Java's hash never have the same lowest bit. CRC-32 and FNV-1a know themselves under other key bytes too: a number in
+#: eight bytes has the CRC of its four, xor a constant, so that on 2 lanes all keys move or none.
+RELATED: Final = frozenset(
+    map(frozenset, ({"murmur2", "murmur2-big-endian"}, {"fnv1a", "java-string"}, {"crc32"}, {"fnv1a"}))
+)
 #: Above 2**31 each fold is (sign * x + shift) mod n, of what the hash x is beyond it; below, all are x mod n.
 _UPPER: Final = {"masked": (1, 0), "unsigned": (1, 1 << 31), "positive": (1, -(1 << 31)), "absolute": (-1, 1 << 31)}
 

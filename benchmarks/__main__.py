@@ -32,6 +32,7 @@ QUESTIONS = (
     "cells",
     "route",
     "kafka",
+    "follow",
     "verify",
     "migrate",
     "profile",

@@ -119,6 +119,10 @@ ALLOWED: Final[dict[str, Property]] = {
     "message.max.bytes": Property("max.request.size", "message.max.bytes"),
     "transaction.timeout.ms": Property("transaction.timeout.ms"),
 }
+#: How long a broker holds back the answer to a fetch that finds nothing, where Spark reads; Kafka's default is 500.
+#: Spark's consumer asks for the ends of a partition behind each poll, on the connection on which its next fetch already
+#: waits: that is half a second for each partition of each batch. Where there are records a fetch never waits.
+LONG_POLL_MS: Final = "5"
 #: The names in kafka-python of those that are about the connection.
 KAFKA_PYTHON: Final = {
     "security.protocol": "security_protocol",
@@ -215,8 +219,12 @@ class KafkaAccess:
         return {"bootstrap_servers": self.brokers.split(","), **settings}
 
     def java(self) -> dict[str, str]:
-        """Options of Spark's connector, which reads. Without secrets: see `jaas`."""
+        """Options of Spark's connector. Without secrets: see `jaas`."""
         return {f"kafka.{name}": text for name, text in self._java(OF_WRITERS).items()}
+
+    def java_reader(self) -> dict[str, str]:
+        """Options of Spark's connector where it reads: as committed, and without long polls."""
+        return {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": LONG_POLL_MS, **self.java()}
 
     def java_producer(self) -> dict[str, str]:
         """Settings of Java's producer, without secrets too."""

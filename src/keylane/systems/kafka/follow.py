@@ -95,8 +95,7 @@ class TopicFollowed(HandedOverWhole):
     def stream(self) -> DataFrame:
         """The topic as the connector reads it: one task for each partition."""
         options = {
-            "kafka.isolation.level": "read_committed",
-            **self.access.java(),
+            **self.access.java_reader(),
             **starting(self.start, self.topic),
             "subscribe": self.topic,
             "includeHeaders": "true",

@@ -62,8 +62,7 @@ def read_between(spark: SparkSession, access: KafkaAccess, topic: str, ranges: R
     """What lies between two offsets of each lane, as committed."""
     starts, ends = ({str(lane): one[end] for lane, one in enumerate(ranges)} for end in (0, 1))
     options = {
-        "kafka.isolation.level": "read_committed",
-        **access.java(),
+        **access.java_reader(),
         "subscribe": topic,
         "failOnDataLoss": "true",
         "startingOffsets": json.dumps({topic: starts}),

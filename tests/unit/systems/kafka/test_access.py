@@ -89,7 +89,10 @@ def test_both_clients_get_their_own_words(tmp_path: Path) -> None:
     }
     assert found.java_client() == reached
     assert found.java_producer() == {**reached, "max.request.size": "2000000"}
-    assert found.java() == {f"kafka.{name}": text for name, text in {**reached, "fetch.max.bytes": "9"}.items()}
+    connector = {f"kafka.{name}": text for name, text in {**reached, "fetch.max.bytes": "9"}.items()}
+    assert found.java() == connector
+    own = {"kafka.isolation.level": "read_committed", "kafka.fetch.max.wait.ms": "5"}
+    assert found.java_reader() == {**connector, **own}
     assert found.jaas() == (
         "KafkaClient { org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="app" password="can\\"ary\\\\1"; };'

@@ -352,6 +352,18 @@ def test_a_target_without_any_key_is_not_proven(contract: Make, tmp_path: Path) 
     assert "no record has a key" in found.unproven[0].why
 
 
+@pytest.mark.parametrize(("rows", "rule"), [(0, "lost"), (None, "misrouted")], ids=["none", "dead letters only"])
+def test_a_target_of_which_no_lane_was_compared_is_not_proven(
+    rows: int | None, rule: str, contract: Make, tmp_path: Path
+) -> None:
+    agreed = contract(key={"fields": ["k"], "on_null": "reject"})
+    tables = [table.set_column(0, "k", pa.nulls(len(table), pa.string())).slice(0, rows) for table in payments()]
+    source, target = make(tmp_path, agreed, tables)
+    found = verify(str(source), str(target), agreed)
+    assert found.outcome == "not proven"
+    assert [one.rule for one in found.unproven] == [rule]
+
+
 def test_the_lanes_of_records_without_a_key_are_recomputed(contract: Make, tmp_path: Path) -> None:
     agreed = contract(key={"fields": ["k"], "on_null": "round_robin"}, lanes=4)
     source, target = make(tmp_path, agreed, payments())

@@ -25,7 +25,7 @@ from keylane.cli.output import Result, Section, as_json, output_option
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keylane.documents.check import CheckedFindings
+    from keylane.documents.check import CheckedFindings, CheckedRows, ComparedContracts
     from keylane.systems.endpoint import StreamOptions
 
 
@@ -71,7 +71,7 @@ def check(
     values that have the fields.
 
     Exit codes: 0 kept, 1 the data cannot be read, 2 not a contract, or data without anything to compare, 4 a
-    promise is broken.
+    promise is broken, or not shown to be kept: nothing was compared, or an expectation cannot be judged.
     """
     from keylane.systems.endpoint import is_contract_file
 
@@ -130,9 +130,9 @@ def as_result(document: CheckedFindings) -> Result:
 
     errors, warnings = (sum(row.severity == kind for row in document.findings) for kind in ("error", "warning"))
     verdict = f"broken: {_misplaced(document)}{numbers.plural(errors, 'error')}, {numbers.plural(warnings, 'warning')}"
-    if document.ok:
+    if document.verdict != "broken":
         with_warnings = f", with {numbers.plural(warnings, 'warning')}" if warnings else ""
-        verdict = f"ok{with_warnings}: {_tried(document)}"
+        verdict = f"{document.verdict.replace('-', ' ')}{with_warnings}: {_tried(document)}"
     section = Section(("severity", "where", "line", "message"), document.findings)
     broken = BROKEN if isinstance(document, CheckedContract | ComparedContracts) else INVALID
     examples = _examples(document)
@@ -157,25 +157,47 @@ def _tried(document: CheckedFindings) -> str:
     """What was looked at and found to be well."""
     from keylane.documents.check import CheckedContract, CheckedData, ComparedContracts, ComparedData
 
+    if isinstance(document, ComparedData) and not document.shared_keys:
+        return "no key in common: nothing was compared"
     if isinstance(document, ComparedData):
-        # Without an error there are shared keys, and none of them differs.
+        # Without an error none of them differs.
         sure = f"at most {numbers.share(document.at_most or 0.0)} of all keys differ (95% confidence)"
         return f"{numbers.count(document.shared_keys)} shared keys, each in the same lane everywhere; {sure}"
     if isinstance(document, ComparedContracts):
-        return f"{len(document.compared)} contracts, which place every key alike"
+        return f"{len(document.compared)} contracts, which place every key alike{_but(document)}"
     if not isinstance(document, CheckedContract):
         return "nothing found"
     of_file = f"{_count(document.golden, 'golden example')}, {_count(document.hot_key_rules, 'hot-key rule')}"
     if not isinstance(document, CheckedData):
         return f"a valid contract; {of_file}; compared with no data (--data)"
     data = document.data
-    lanes = ", lanes not compared" if data.misplaced is None else ", each in its lane"
-    rows = _count(data.rows, "row") + (lanes if data.rows else " to judge")
     kept = sum(one.judgement == "kept" for one in data.expectations)
     judged = (
         f"{kept} of {_count(len(data.expectations), 'expectation')} kept" if data.expectations else "no expectations"
     )
-    return f"{of_file}; {rows}; {judged}"
+    return f"{of_file}; {_compared(data)}; {judged}"
+
+
+def _but(document: ComparedContracts) -> str:
+    """What the warnings leave open."""
+    where = {row.where for row in document.findings if row.severity == "warning"}
+    rules = [f"{name} keys" for name in ("null", "empty") if f"spec.key.on_{name}" in where]
+    live = ["while the live lane counts are the same"] if "spec.lanes" in where else []
+    return "".join(f", {part}" for part in [*([f"but for {' and '.join(rules)}"] if rules else []), *live])
+
+
+def _compared(data: CheckedRows) -> str:
+    """How many rows were compared, of how many."""
+    rows = numbers.plural(data.rows, "row")
+    if not data.rows:
+        return "no rows: nothing was compared"
+    if data.compared is None:
+        return f"{rows}, lanes not compared"
+    if data.compared == data.rows:
+        return f"{rows}, each in its lane"
+    if not data.compared:
+        return f"none of {rows} could be compared"
+    return f"{numbers.count(data.compared)} of {rows} compared, each in its lane"
 
 
 def _count(number: int, what: str) -> str:

@@ -13,10 +13,11 @@ from keylane.contract.answers import OrderScope
 from keylane.documents.model import AtLeastOne, Count, Digest, Document, LaneId, PartitionerName, PathText, Share, Text
 from keylane.records import Reason, Severity
 
-_OK_WITHOUT_ERRORS: dict[str, Any] = {
-    "if": {"properties": {"ok": {"const": True}}},
-    "then": {"properties": {"findings": {"items": {"properties": {"severity": {"enum": ["warning", "info"]}}}}}},
-    "else": {"properties": {"findings": {"contains": {"properties": {"severity": {"const": "error"}}}}}},
+_ERROR: dict[str, Any] = {"contains": {"properties": {"severity": {"const": "error"}}}}
+_VERDICT_OF_FINDINGS: dict[str, Any] = {
+    "if": {"properties": {"verdict": {"const": "broken"}}},
+    "then": {"properties": {"ok": {"const": False}, "findings": _ERROR}},
+    "else": {"properties": {"findings": {"not": _ERROR}}},
 }
 
 
@@ -82,6 +83,9 @@ class CheckedRows(Document):
     """What was counted of the data."""
 
     rows: Count
+    compared: Count | None = Field(
+        None, description="Rows whose lane was held against the promised one; null where the data has no lanes."
+    )
     misplaced: Count | None = Field(description="Null where the data has no lanes.")
     laneless: Count = Field(0, description="Rows whose lane is null, which cannot be compared.")
     examples: list[MisplacedRow] = Field(description="Up to three of the misplaced rows, each of another key.")
@@ -95,10 +99,14 @@ class CheckedRows(Document):
 class CheckedFindings(Document):
     """What is wrong with a file that is no contract."""
 
-    model_config = ConfigDict(json_schema_extra=_OK_WITHOUT_ERRORS)
+    model_config = ConfigDict(json_schema_extra=_VERDICT_OF_FINDINGS)
 
     schema_: Literal["keylane.check/1"] = "keylane.check/1"
-    ok: bool = Field(description="False when there is an error among the findings.")
+    ok: bool = Field(description="Whether the verdict is ok.")
+    verdict: Literal["ok", "not-shown", "broken"] = Field(
+        description="broken: there is an error among the findings. not-shown: nothing is known to be wrong, but "
+        "nothing was compared, or a rule could not be judged."
+    )
     findings: list[FindingRow]
 
 

@@ -67,6 +67,8 @@ class Conformance:
 
     router: Router
     rows: int = 0
+    #: Rows whose lane was held against the promised one.
+    compared: int = 0
     misplaced: int = 0
     #: Rows whose cell in the column of lanes is empty: nobody knows where they are.
     laneless: int = 0
@@ -75,12 +77,14 @@ class Conformance:
     _by_lane: dict[int, Misplaced] = field(default_factory=dict)
     unplaced: dict[Reason, int] = field(default_factory=dict)
     per_lane: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    #: Rows of each key in each lane that the contract gives it; lane -1: by position, another stream's, or without one.
+    #: Rows of each key in each lane that the contract gives it; -1: by position, another stream's, or in no lane.
     keys: pa.Table | None = None
     pending: list[Any] = field(default_factory=list)
     expectations: list[Expectation] = field(default_factory=list)
     #: The lanes that the data is of; none: all of them.
     read: tuple[int, ...] = ()
+    #: Whether the data has a column of lanes.
+    by_lane: bool = False
 
     def add(self, batch: pa.RecordBatch, lane_column: str | None, offset_column: str | None = None) -> None:
         """Count one batch; its rows stand after those already counted."""
@@ -97,13 +101,15 @@ class Conformance:
         for code, count in zip(*np.unique(decided.reason, return_counts=True), strict=True):
             if code >= 0:
                 self.unplaced[REASONS[code]] = self.unplaced.get(REASONS[code], 0) + int(count)
-        self._count_keys(decided)
+        self._count_keys(decided, lanes >= 0)
 
     def _compare(self, decided: Decided, at: NDArray[np.int32], offsets: pa.Array | None) -> None:
         """Compare the lanes in the data with the promised ones; tiers are other streams and have other lanes."""
         bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
         self.laneless += int(np.count_nonzero(at < 0))
-        wrong = np.flatnonzero(bound & (at >= 0) & (at != decided.lane))
+        judged = bound & (at >= 0)
+        self.compared += int(np.count_nonzero(judged))
+        wrong = np.flatnonzero(judged & (at != decided.lane))
         self.misplaced += len(wrong)
         if len(self._by_lane) < EXAMPLES:
             # A topic is read lane by lane: its first misplaced rows are all in one.
@@ -121,6 +127,21 @@ class Conformance:
         return Misplaced(key, int(at[row]), int(decided.lane[row]), self.rows + row + 1, offset)
 
     @property
+    def places_by_key(self) -> bool:
+        """Whether the contract promises a lane to a key at all."""
+        return self.router.partitioner.hash is not None
+
+    @property
+    def shown(self) -> bool:
+        """Whether the data shows that the contract is kept, where nothing in it breaks it.
+
+        Something was compared, lanes where there are some, and no expectation is left open.
+        """
+        kept = [one.judgement == "kept" for one in self.expectations]
+        lanes = self.compared > 0 or not self.places_by_key or not self.by_lane
+        return self.rows > 0 and lanes and all(kept) and (self.compared > 0 or bool(kept))
+
+    @property
     def examples(self) -> list[Misplaced]:
         """Some misplaced rows in the order of reading: each of another key, and of as many lanes as there are."""
         taken: list[Misplaced] = []
@@ -129,8 +150,8 @@ class Conformance:
                 taken.append(one)
         return sorted(taken, key=lambda one: one.row)
 
-    def _count_keys(self, decided: Decided) -> None:
-        bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position
+    def _count_keys(self, decided: Decided, known: NDArray[np.bool_]) -> None:
+        bound = (decided.reason < 0) & (decided.stream == 0) & ~decided.by_position & known
         rows = pa.table({"key": decided.keys.base, "lane": np.where(bound, decided.lane, -1).astype(np.int32)})
         rows = rows.filter(rows["key"].is_valid()).set_column(0, "key", rows["key"].drop_null().cast(pa.large_binary()))
         counted = rows.group_by(["key", "lane"]).aggregate([([], "count_all")])
@@ -152,6 +173,12 @@ class Conformance:
             return None
         most = pc.max(keys["n_sum"])
         return pc.min(keys.filter(pc.equal(keys["n_sum"], most))["key"]).as_py(), most.as_py()
+
+    @property
+    def keys_in_lanes(self) -> int:
+        """Different keys of rows that are in a lane which their key decides."""
+        keys = self.merge()
+        return len(keys.filter(pc.greater_equal(keys["lane"], 0)).group_by("key").aggregate([]))
 
     def sample(self) -> Sample:
         """What the expectations are compared with."""
@@ -193,6 +220,7 @@ def keeps(
     neither kept nor broken.
     """
     found = Conformance(router, per_lane=np.zeros(router.lane_count, np.int64), read=tuple(read))
+    found.by_lane = lane_column is not None
     for batch in batches:
         found.add(batch, lane_column, offset_column)
     return found, list(_findings(found, show))
@@ -200,8 +228,14 @@ def keeps(
 
 def _findings(found: Conformance, show: Show) -> Iterator[Finding]:
     if found.rows == 0:
-        yield Finding("error", "data", "no rows; hint: an empty sample shows nothing")
+        yield Finding("warning", "data", "no rows: nothing was compared")
         return
+    if found.by_lane and not found.compared and found.places_by_key:
+        rows = numbers.plural(found.rows, "row")
+        yield Finding("warning", "data", f"none of {rows} has both a key that decides its lane and a lane to compare")
+    if found.by_lane and not found.places_by_key:
+        name = found.router.partitioner.name
+        yield Finding("info", "data", f"lanes were not compared: under {name} keys do not decide them")
     if found.misplaced:
         wrong = f"{numbers.count(found.misplaced)} of {numbers.count(found.rows)} rows"
         text = f"{wrong} ({numbers.share(found.misplaced / found.rows)}) are not in the lane the contract promises"
@@ -232,7 +266,7 @@ def _expectations(found: Conformance, show: Show) -> Iterator[Finding]:
             yield Finding(severity, f"spec.expect.{one.name}", one.says)
     if not found.read and found.per_lane.any() and found.router.partitioner.hash is not None:
         used = int((found.per_lane > 0).sum())
-        yield from collapse("data", used, sample.distinct, found.router.lane_count)
+        yield from collapse("data", used, found.keys_in_lanes, found.router.lane_count)
 
 
 def _of_part(one: Expectation, read: Sequence[int]) -> Expectation:

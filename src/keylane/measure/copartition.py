@@ -207,16 +207,22 @@ class Agreement:
 
 
 def compare_data(sets: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]], lanes: int | None = None) -> Agreement:
-    """Compare data sets whose batches hold (key, lane); each is read twice."""
-    writers = {name: identify(read(), lanes) for name, read in sets.items()}
-    filled = {name: _Sample().fill(read()) for name, read in sets.items()}
+    """Compare data sets whose batches hold (key, lane); each is read twice. Rows whose lane is null are set aside."""
+    laneless: Counter[str] = Counter()
+    writers = {name: identify(_in_lanes(read()), lanes) for name, read in sets.items()}
+    filled = {name: _Sample().fill(_in_lanes(read(), laneless, name)) for name, read in sets.items()}
     samples = _samples(filled)
     shared = set.intersection(*(set(sample) for sample in samples.values()))
     apart = [key for key in shared if not _one_lane({sample[key] for sample in samples.values()})]
     bound = 1 - (1 - CONFIDENCE) ** (1 / len(shared)) if shared and not apart else None
     torn = {name: sum(lane == TORN for lane in sample.values()) for name, sample in samples.items()}
     agreement = Agreement(len(shared), len(apart), bound, writers, {name: n for name, n in torn.items() if n})
-    agreement.findings = list(_data_findings(agreement))
+    agreement.findings = [
+        Finding("warning", name, f"{numbers.plural(count, 'row')} not compared: their lane is null")
+        for name, count in laneless.items()
+        if count
+    ]
+    agreement.findings += _data_findings(agreement)
     torn_keys = [key for sample in samples.values() for key in sorted(k for k, lane in sample.items() if lane == TORN)]
     apart_only = [key for key in sorted(apart) if key not in torn_keys]
     agreement.examples = [
@@ -226,6 +232,17 @@ def compare_data(sets: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]], lan
         if key in sample
     ]
     return agreement
+
+
+def _in_lanes(
+    batches: Iterable[pa.RecordBatch], left_out: Counter[str] | None = None, name: str = ""
+) -> Iterator[pa.RecordBatch]:
+    """The rows that have a lane; how many have none is counted."""
+    for batch in batches:
+        there = batch.column(1).is_valid()
+        if left_out is not None:
+            left_out[name] += batch.column(1).null_count
+        yield batch.filter(there) if batch.column(1).null_count else batch
 
 
 def _one_lane(seen: set[int]) -> bool:
@@ -303,7 +320,7 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
         yield Finding("error", "keys", f"{numbers.plural(count, 'key')} of {name} in several lanes")
     if agreement.shared_keys == 0:
         yield Finding(
-            "error", "keys", "no key in common: the key bytes or the keys differ, so lanes cannot be compared"
+            "warning", "keys", "no key in common: the key bytes or the keys differ, so lanes cannot be compared"
         )
     elif agreement.disagreeing_keys:
         apart = f"{numbers.count(agreement.disagreeing_keys)} of {numbers.count(agreement.shared_keys)} shared keys"

@@ -92,8 +92,12 @@ class Sample:
 def judged(expect: Expect, sample: Sample, heaviest: str = "") -> Iterator[Expectation]:
     """Hold every expectation of a contract against a sample that has rows; `heaviest` names its heaviest key."""
     if expect.max_over_mean is not None:
-        yield _balance(expect.max_over_mean, sample)
-    if expect.max_key_share is not None:
+        in_lanes = sample.per_lane.any()
+        allowed = expect.max_over_mean
+        yield _balance(allowed, sample) if in_lanes else _open("max_over_mean", allowed, "no row is in a lane")
+    if expect.max_key_share is not None and not sample.distinct:
+        yield _open("max_key_share", expect.max_key_share, "no row has a key")
+    elif expect.max_key_share is not None:
         yield _share(
             "max_key_share",
             expect.max_key_share,
@@ -112,6 +116,11 @@ def judged(expect: Expect, sample: Sample, heaviest: str = "") -> Iterator[Expec
         )
     if expect.min_distinct_keys is not None:
         yield _distinct(expect.min_distinct_keys, sample)
+
+
+def _open(name: ExpectationName, allowed: float, why: str) -> Expectation:
+    """An expectation that nothing in the sample speaks for or against."""
+    return Expectation(name, 0.0, allowed, allowed, None, 1.0, "cannot-tell", f"{why}; cannot tell")
 
 
 # Balance: lanes against the mean.

@@ -102,8 +102,7 @@ def check_contract(
         "answers": kept,
     }
     if data is None:
-        ok, rows = _judged(findings)
-        return CheckedContract(ok=ok, findings=rows, **checked)
+        return CheckedContract(**_judged(findings), **checked)
     options = options or StreamOptions()
     # Without a word on values the contract's only key field is the message's key, as producers send it.
     fields = FieldSpec.of(contract)
@@ -113,9 +112,8 @@ def check_contract(
     asked = options.read_range.partitions if options.read_range else ()
     read = () if len(asked) == described.lanes else asked
     lane = lane or described.lane or endpoint.lane_column(fields_of(contract))
-    counts, more = _against(contract, described, lane, lanes, watch, salt, read)
-    ok, rows = _judged([*findings, *located_in(more, given)])
-    return CheckedData(ok=ok, findings=rows, **checked, data=counts)
+    counts, more, is_shown = _against(contract, described, lane, lanes, watch, salt, read)
+    return CheckedData(**_judged([*findings, *located_in(more, given)], shown=is_shown), **checked, data=counts)
 
 
 def _against(
@@ -126,7 +124,7 @@ def _against(
     watch: Watch,
     salt: bytes | None,
     read: tuple[int, ...],
-) -> tuple[CheckedRows, list[Finding]]:
+) -> tuple[CheckedRows, list[Finding], bool]:
     fields = fields_of(contract)
     offset = "offset" if data.lane is not None and column and "offset" not in fields else None
     wanted = [*fields, *(name for name in (column, offset) if name and name not in fields)]
@@ -164,6 +162,7 @@ def _against(
     heaviest = kept.heaviest()
     counts = CheckedRows(
         rows=kept.rows,
+        compared=kept.compared if column else None,
         misplaced=kept.misplaced if column else None,
         laneless=kept.laneless,
         examples=[_misplaced(one, salt, data.key_space) for one in kept.examples],
@@ -184,7 +183,7 @@ def _against(
             for one in kept.expectations
         ],
     )
-    return counts, findings
+    return counts, findings, kept.shown
 
 
 def _misplaced(one: Misplaced, salt: bytes | None, space: KeySpace | None) -> MisplacedRow:
@@ -212,8 +211,7 @@ def compare_contracts(several: Sequence[GivenContract], *, name_key: Callable[[s
     if broken:
         return _invalid(broken)
     contracts = {name: contract for name, (contract, _) in read.items() if contract is not None}
-    ok, rows = _judged(copartition.compare_contracts(contracts, name_key))
-    return ComparedContracts(ok=ok, findings=rows, compared=names)
+    return ComparedContracts(**_judged(copartition.compare_contracts(contracts, name_key)), compared=names)
 
 
 def compare_streams(
@@ -243,10 +241,8 @@ def compare_streams(
     found = copartition.compare_data(readers, lanes)
     skipped = [Finding("warning", path, data.skipped.text) for path, data in described.items() if data.skipped.lines]
     parts = [Finding("info", path, f"read {data.sampled}") for path, data in described.items() if data.sampled]
-    ok, rows = _judged([*found.findings, *skipped, *parts])
     return ComparedData(
-        ok=ok,
-        findings=rows,
+        **_judged([*found.findings, *skipped, *parts], shown=found.shared_keys > 0),
         compared=list(several),
         shared_keys=found.shared_keys,
         disagreeing_keys=found.disagreeing_keys,
@@ -264,12 +260,13 @@ def _reading(data: Description, columns: list[str], watch: Watch) -> Iterator[An
     return watch(data.batches(columns))
 
 
-def _judged(findings: list[Finding]) -> tuple[bool, list[FindingRow]]:
-    """Whether no finding is an error, and all of them as rows."""
-    ok = not any(finding.severity == "error" for finding in findings)
-    return ok, [FindingRow(severity=f.severity, where=f.where, line=f.line, message=f.message) for f in findings]
+def _judged(findings: list[Finding], *, shown: bool = True) -> dict[str, Any]:
+    """The verdict on findings, and all of them as rows; `shown` where something was compared and nothing left open."""
+    wrong = any(finding.severity == "error" for finding in findings)
+    rows = [FindingRow(severity=f.severity, where=f.where, line=f.line, message=f.message) for f in findings]
+    verdict = "broken" if wrong else "ok" if shown else "not-shown"
+    return {"ok": verdict == "ok", "verdict": verdict, "findings": rows}
 
 
 def _invalid(findings: list[Finding]) -> CheckedFindings:
-    ok, rows = _judged(findings)
-    return CheckedFindings(ok=ok, findings=rows)
+    return CheckedFindings(**_judged(findings))

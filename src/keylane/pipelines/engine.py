@@ -224,9 +224,10 @@ def checked(made: Profile, scan: Scan | LocalScan) -> Profile:
         raise DataError.of("no records", got=made.source, hint="the source is empty")
     if not made.keys.num_rows:
         names, keyless = ", ".join(made.key.fields), made.without_key
-        got = f"{count(keyless.null)} null, {count(keyless.empty)} empty, {count(keyless.malformed)} malformed"
+        unread = f"{count(keyless.malformed)} unreadable or without a lane"
+        got = f"{count(keyless.null)} null, {count(keyless.empty)} empty, {unread}"
         known = scan.names()
         near = " ".join(filter(None, (did_you_mean(name, known) for name in made.key.fields)))
-        hint = near or "check the column's name and encoding"
+        hint = near or "check the columns of key and lane, and the encoding"
         raise DataError.of(f"no record has a key in {names}", got=got, allowed=", ".join(known[:40]), hint=hint)
     return made

@@ -262,6 +262,11 @@ def _unproven(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict
     """What was not checked on all records: on how many, why, and what to do about it."""
     facts, records = verdict.facts, verdict.records + verdict.facts.get("dead", 0)
     yield from (*source.unproven, *target.unproven)
+    if not records:
+        yield Unproven("lost", None, "there is no record in the target, so nothing was compared")
+    elif not verdict.records:
+        why = "every record of the target is a dead letter, so no lane was compared"
+        yield Unproven("misrouted", records, why, "look at their reasons")
     if plan.gone or plan.begins:
         unvouched, hint = facts.get("unknown_read", 0), "verify before records of the source are deleted"
         why = "the source no longer has their records" if unvouched else "the source no longer has all of its records"

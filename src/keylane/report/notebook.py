@@ -149,7 +149,7 @@ def _(document: IdentifyDocument) -> Markup:
 def _(document: CheckedFindings) -> Markup:
     rows = [(one.severity, one.where, _dash(one.line), one.message) for one in document.findings]
     lanes = [_loads([one.records for one in document.data.lanes])] if isinstance(document, CheckedData) else []
-    return join(_says("ok" if document.ok else "broken"), *lanes, _table(("severity", "where", "line", "what"), rows))
+    return join(_says(document.verdict.replace("-", " ")), *lanes, _table(("severity", "where", "line", "what"), rows))
 
 
 @_shown.register

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from keylane.placement.partitioners import partitioner
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -274,13 +276,13 @@ def test_a_broken_expectation_ends_with_four(run: Run, contract_file: ContractFi
 
 
 @pytest.mark.parametrize("rows", [1_000, 5])
-def test_what_chance_does_to_a_sample_breaks_no_expectation(
+def test_what_chance_does_to_a_sample_neither_breaks_nor_shows_an_expectation(
     rows: int, run: Run, contract_file: ContractFile, tmp_path: Path
 ) -> None:
     parquet.write_table(pa.table({"k": [f"m-{i}" for i in range(rows)]}), tmp_path / "a.parquet")
     expected = contract_file(lanes=64, expect={"max_over_mean": 1.3, "max_key_share": 0.02})
     code, found = checked(run, expected, "--data", tmp_path / "a.parquet")
-    assert code == 0
+    assert (code, found["verdict"]) == (4, "not-shown")
     assert ("spec.expect.max_over_mean", "warning") in wheres(found)
     balance, _ = found["data"]["expectations"]
     assert balance["got"] > 1.5
@@ -289,6 +291,58 @@ def test_what_chance_does_to_a_sample_breaks_no_expectation(
     message = next(one["message"] for one in found["findings"] if one["where"] == "spec.expect.max_over_mean")
     assert "by chance alone" in message
     assert "more keys needed" in message
+
+
+@pytest.mark.parametrize(
+    ("keys", "lanes", "expect", "judged"),
+    [
+        ("keys", "none", {}, 0),
+        ("none", "lanes", {}, 0),
+        ("none", "none", {}, 0),
+        ("keys", "none", {"max_over_mean": 5.0, "max_key_share": 0.9}, 1),
+        ("none", "lanes", {"max_over_mean": 100.0, "max_key_share": 0.9}, 1),
+        ("keys", "one", {"max_over_mean": 1.1}, 0),
+    ],
+)
+def test_what_compares_nothing_or_leaves_a_rule_open_is_not_ok(
+    keys: str, lanes: str, expect: dict[str, float], judged: int, run: Run, contract_file: ContractFile, tmp_path: Path
+) -> None:
+    """Every lane null, every key null: thousands of rows, and none of them says anything of the contract."""
+    names = [f"m-{i}" for i in range(400)]
+    at = [partitioner("kafka-java").lane(name.encode(), 15) for name in names]
+    columns = {
+        "k": pa.array(names if keys == "keys" else [None] * 400, pa.string()),
+        "lane": pa.array({"lanes": at, "one": at[:1] + [None] * 399}.get(lanes, [None] * 400), pa.int32()),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    given = contract_file(lanes=15, **({"expect": expect} if expect else {}))
+    code, found = checked(run, given, "--data", tmp_path / "a.parquet")
+    assert (code, found["verdict"]) == (4, "not-shown")
+    assert found["data"]["compared"] == (1 if lanes == "one" else 0)
+    assert sum(one["judgement"] == "kept" for one in found["data"]["expectations"]) == judged
+    assert not any(one["severity"] == "error" for one in found["findings"])
+
+
+@pytest.mark.parametrize(("lanes", "compared"), [("all", 400), ("half", 200)])
+def test_how_many_rows_were_compared_is_stated(
+    lanes: str, compared: int, run: Run, contract_file: ContractFile, tmp_path: Path
+) -> None:
+    """The twin: where rows were compared it is ok, with their number."""
+    names = [f"m-{i}" for i in range(400)]
+    at = [partitioner("kafka-java").lane(name.encode(), 15) for name in names]
+    column = at if lanes == "all" else [lane if i % 2 else None for i, lane in enumerate(at)]
+    parquet.write_table(pa.table({"k": names, "lane": pa.array(column, pa.int32())}), tmp_path / "a.parquet")
+    code, found = checked(run, contract_file(lanes=15), "--data", tmp_path / "a.parquet")
+    assert (code, found["verdict"], found["data"]["compared"]) == (0, "ok", compared)
+
+
+def test_data_sets_of_which_no_row_has_a_lane_are_not_shown_to_be_alike(run: Run, tmp_path: Path) -> None:
+    names = [f"m-{i}" for i in range(400)]
+    for name, lanes in {"a": list(range(4)) * 100, "b": [None] * 400}.items():
+        table = pa.table({"k": names, "lane": pa.array(lanes, pa.int32())})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    code, found = checked(run, tmp_path / "a.parquet", tmp_path / "b.parquet", "--key", "k")
+    assert (code, found["verdict"], found["shared_keys"]) == (4, "not-shown", 0)
 
 
 def test_the_lane_column_may_have_another_name_or_be_missing(

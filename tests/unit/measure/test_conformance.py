@@ -93,7 +93,8 @@ def test_without_a_lane_column_nothing_is_held_against_it(contract: Make, batch:
 def test_keyless_rows_may_stand_anywhere(contract: Make, batch: Batch) -> None:
     rows = batch(["a", "b", "c", "d", None, None], [0, 1, 2, 3, 0, 2])
     assert said(contract(**FOUR), rows) == []
-    assert said(contract(lanes=4, partitioner="librdkafka-random"), rows) == []
+    (text,) = said(contract(lanes=4, partitioner="librdkafka-random"), rows)
+    assert text.startswith("info: data: lanes were not compared")
 
 
 def test_null_keys_that_are_hashed_must_stand_on_their_lane(contract: Make, batch: Batch) -> None:
@@ -252,10 +253,10 @@ def test_keys_outside_a_closed_table_are_an_error(contract: Make, batch: Batch) 
 
 
 @pytest.mark.parametrize("batches", [0, 1], ids=["no batch", "a batch without rows"])
-def test_an_empty_sample_is_an_error(batches: int, contract: Make, batch: Batch) -> None:
+def test_an_empty_sample_shows_nothing(batches: int, contract: Make, batch: Batch) -> None:
     empty = batch([], [], pa.string())
     (text,) = said(contract(), *[empty] * batches)
-    assert text.startswith("error: data: no rows")
+    assert text.startswith("warning: data: no rows")
 
 
 def test_keys_that_collapse_in_the_data_are_a_warning(contract: Make) -> None:

@@ -22,7 +22,7 @@ from tests.worlds.producers import Writer
 import keylane
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tests.worlds.producers import Case
 
@@ -155,3 +155,21 @@ def stated_moves(old: Path, new: Path) -> dict[str, float | None]:
     # What one of several changes does to null keys alone is 0.
     parts = {f"evolve, {one.where}": one.moved_share for one in evolution.of("moves-keys") if one.moved_share}
     return {**stated, **parts}
+
+
+def profiled(path: str, contract: Path) -> dict[str, Any]:
+    """The document of `profile`, with whole keys."""
+    return dict(keylane.profile(path, contract=contract, lane="lane", time="time", show_keys=True).as_json())
+
+
+def planned(path: str, contract: Path, lanes: int) -> dict[str, Any]:
+    """The document of `plan` for so many lanes, with whole keys."""
+    found = keylane.plan(path, contract=contract, lanes=lanes, lane="lane", time="time", show_keys=True)
+    return dict(found.as_json())
+
+
+def places(contract: Path, keys: Iterable[str]) -> dict[str, tuple[str | None, int | None]]:
+    """Where a contract puts each key: the stream, which a tier has of its own, and the lane."""
+    router = keylane.Router(contract)
+    found = {key: router.place({"key": key}) for key in keys}
+    return {key: (one.stream, one.lane) for key, one in found.items()}

@@ -242,14 +242,6 @@ def test_a_cell_is_read_by_pointer_and_by_keys(browser: Browser, pages: Pages) -
     assert browser.run(TIP)
 
 
-def test_a_match_says_requests_and_copies_of_a_cell(browser: Browser, pages: Pages) -> None:
-    browser.open(pages("match")).drawn()
-    browser.run(CHOOSE, "[data-view=City]")
-    browser.loaded()
-    browser.run(POINT, 0.5, 0.5)
-    assert re.search(r"[\d,]+ pings?, .* per km²\s+[\d,]+ requests, [\d,]+ copies in other lanes", browser.run(TIP))
-
-
 def test_one_lane_can_be_shown_alone(browser: Browser, pages: Pages) -> None:
     browser.open(pages("table")).drawn().loaded()
     all_of_them = browser.run(PIXELS)["cells"]

@@ -29,7 +29,7 @@ MOMENTS = ("early", "middle", "late")
 #: What nobody wants to see on a terminal.
 UGLY = re.compile(r"Traceback|Exception|ERROR:|py4j|^\s+at \S+\(|File \"", re.MULTILINE)
 #: In `make test`: those without Java, and one with it.
-CHEAP = ("explain", "identify", "check", "profile")
+CHEAP = ("identify", "profile")
 
 _numbers = itertools.count()
 

@@ -57,7 +57,7 @@ def test_it_is_nobody(anybody: Run) -> None:
     assert "RuntimeError: Could not determine home directory" in done.stderr
 
 
-@pytest.mark.parametrize("environ", [{}, {"HOME": "/"}, {"HOME": "/nonexistent"}, {"HOME": "/root"}], ids=str)
+@pytest.mark.parametrize("environ", [{}, {"HOME": "/root"}], ids=str)
 def test_commands_find_a_folder_for_what_they_keep(anybody: Run, environ: dict[str, str]) -> None:
     code, out, err = anybody("dev", "kafka", "status", **environ)
     assert (code, err) == (1, "")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.terminals import on_a_terminal
 
-from keylane.cli.terminal import shown
+from keylane.cli.terminal import colours, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,28 +29,37 @@ def _nothing_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown, "color", "auto")
 
 
+class Terminal(io.StringIO):
+    """A stream that is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.mark.parametrize(
-    ("options", "environment", "coloured"),
+    ("choice", "environment", "coloured"),
     [
-        pytest.param((), {"NO_COLOR": ""}, True, id="a terminal"),
-        pytest.param((), {"NO_COLOR": "1"}, False, id="NO_COLOR"),
-        pytest.param((), {"TERM": "dumb"}, False, id="a terminal without colours"),
-        pytest.param(("--color", "never"), {"NO_COLOR": ""}, False, id="never"),
-        pytest.param(("--color", "always"), {"NO_COLOR": "1"}, True, id="always, over NO_COLOR"),
+        pytest.param("auto", {}, True, id="a terminal"),
+        pytest.param("auto", {"NO_COLOR": "1"}, False, id="NO_COLOR"),
+        pytest.param("auto", {"TERM": "dumb"}, False, id="a terminal without colours"),
+        pytest.param("never", {}, False, id="never"),
+        pytest.param("always", {"NO_COLOR": "1"}, True, id="always, over NO_COLOR"),
     ],
 )
 def test_a_terminal_gets_the_colours_that_are_wanted(
-    options: tuple[str, ...], environment: dict[str, Any], coloured: bool, contract_file: ContractFile
+    choice: str, environment: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = on_a_terminal(*KEYLANE, "check", contract_file(), *options, **environment)
-    assert (GREEN_OK in seen.text) is (COLOUR in seen.text) is coloured, seen.text
+    monkeypatch.setattr(shown, "color", choice)
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    assert colours(Terminal()) is coloured
+    assert colours(io.StringIO()) is (choice == "always"), "twin: a pipe"
 
 
-@pytest.mark.parametrize(("wanted", "coloured"), [("", True), ("1", False)])
-def test_what_is_wrong_has_colours_too(wanted: str, coloured: bool, contract_file: ContractFile) -> None:
-    for contract in (contract_file("bad.yaml", lanes=0), "nowhere.yaml"):
-        seen = on_a_terminal(*KEYLANE, "check", contract, NO_COLOR=wanted)
-        assert (COLOUR in seen.text) is coloured, seen.text
+@pytest.mark.parametrize(("given", "head"), [({}, GREEN_OK), ({"lanes": 0}, COLOUR)], ids=["fine", "wrong"])
+def test_a_command_has_them(given: dict[str, int], head: str, contract_file: ContractFile) -> None:
+    seen = on_a_terminal(*KEYLANE, "check", contract_file(**given), NO_COLOR="")
+    assert head in seen.text
 
 
 @pytest.mark.parametrize(("choice", "coloured"), [("auto", False), ("never", False), ("always", True)])

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import parquet
 
-from keylane.cli.route import as_outlook
-from keylane.documents.route import DryRunDocument
 from keylane.placement.partitioners import partitioner
 
 if TYPE_CHECKING:
@@ -41,17 +39,6 @@ def test_a_dry_run_decides_as_the_route_would_and_writes_nothing(
     assert "would create" in out
     assert "not written again" not in out
     assert listed(tmp_path) == before
-
-
-def test_a_dry_run_into_lanes_that_are_there_says_that_nothing_is_written_twice(
-    run: Run, contract_file: ContractFile, data_file: DataFile, tmp_path: Path
-) -> None:
-    asked = ("route", contract_file(), "--from", data_file("a.parquet"), "--to", tmp_path / "lanes", "--dry-run")
-    new = DryRunDocument.from_json(json.loads(run(*asked, "-o", "json")[1]))
-    sample = "a sample: 9 of 60 offsets, in stretches over each lane; --max-records N takes more"
-    shown = as_outlook(new.model_copy(update={"creates": [], "sample": sample}))
-    assert shown.lines[1].endswith("lane=14 (records that are there already are not written again)")
-    assert shown.answer[1] == "  lanes below: of a sample: 9 of 60 offsets, in stretches over each lane"
 
 
 def test_records_without_a_lane_are_in_the_sample_by_reason(

@@ -120,15 +120,3 @@ def test_what_says_nothing_about_an_aggregation_is_refused(run: Run, tmp_path: P
     assert not (tmp_path / "p.json").exists()
     ended, out, _ = run("plan", folder, "--lanes", "4")
     assert (ended, "how the aggregation runs is not known" in out) == (0, True)
-
-
-def test_a_change_says_what_it_takes(run: Run, tmp_path: Path) -> None:
-    by_query = str(delivered(tmp_path / "a", HOT_MIX, Running("query", True, 64)))
-    ended, out, _ = run("plan", by_query)
-    assert (ended, "Change it: --by query-window --lanes 64" in out, "another --to and --state" in out) == (
-        *(3, True),
-        True,
-    )
-    without = str(delivered(tmp_path / "b", HOT_MIX, Running("query-window", False, 64)))
-    ended, out, _ = run("plan", without)
-    assert (ended, "leave --no-partial out" in out, "the same --to and --state" in out) == (3, True, True)

@@ -136,15 +136,6 @@ def test_a_more_even_candidate_is_further_left_and_more_lanes_are_larger(plan: P
     assert [sizes[n] for n in (12, 24, 48, 96)] == sorted(sizes.values())
 
 
-def test_scopes_stand_from_the_strongest_to_none(plan: PlanDocument) -> None:
-    assert re.findall(r'class="scope said">([^<]+)<', dots(plan)) == [
-        "order kept per key",
-        "order kept per key and window",
-        "order kept per sub-key",
-        "no order kept",
-    ]
-
-
 def test_the_curve_falls_and_has_a_line_where_a_key_fills_a_lane() -> None:
     ranks = [KeyRank(rank=rank, share=0.2 / rank, cumulative=0.5) for rank in (1, 10, 100)]
     drawn = svg_charts.key_ranks(ranks, [12, 24, 12])

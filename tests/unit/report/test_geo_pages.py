@@ -83,11 +83,6 @@ def test_the_headline_says_what_was_promised_on_records_that_were_not_fitted_on(
     assert "176%" in made["table"], "a CV above 100 % is said as it is"
 
 
-def test_without_a_radius_the_headline_begins_with_what_decided() -> None:
-    even = geo_table_document().model_copy(update={"decided_by": "evenness"})
-    assert headline(geo_table_page(even)).startswith("The fullest of 12 lanes (partitions) carries 1.0")
-
-
 def test_copies_above_two_are_red_and_others_are_not(made: dict[str, str]) -> None:
     def dear(plain: dict[str, Any]) -> None:
         plain["balance"]["held_out"]["copies"] = 2.01

@@ -23,10 +23,6 @@ def test_within_a_day_the_clock_is_enough() -> None:
     assert edge_names(DAY) == ["00:00", "12:00", "00:00"]
 
 
-def test_over_days_the_day_is_named_and_not_twice() -> None:
-    assert window_names(DAYS) == ["1 Mar 00:00–2 Mar 06:00:30", "2 Mar 06:00:30–12:01"]
-
-
 def test_over_years_the_year_is_named_and_midnight_is_not() -> None:
     years = windows("time", "2013-11-12T00:00:00Z", "2014-01-16T00:00:00Z")
     assert window_names(years) == ["12 Nov 2013–16 Jan 2014"]

@@ -83,7 +83,8 @@ def identify(
     if contract is None:
         return result, output
     if seen.contract is None:
-        result.lines.append(f"{contract} was not written: the data does not show which contract it keeps")
+        why, settles = seen.found.no_contract or ("", "")
+        result.lines.append(f"{contract} was not written: {why}; what would settle it: {settles}")
         return replace(result, exit_code=NOT_PROVEN), output
     write_first(contract, seen.contract.text(remarks(seen)))
     lane = f" --lane {shlex.quote(asked['lane'])}" if asked["lane"] not in (None, "lane") else ""
@@ -94,14 +95,15 @@ def identify(
 
 def as_result(seen: IdentifiedData, salt: bytes | None, written: str | None = None) -> Result:
     """The answer as document, tables and lines; `salt` goes into the hashes of keys, which are whole without one."""
-    from keylane.pipelines.identify import document_of
+    from keylane.pipelines.identify import document_of, named
 
     document = document_of(seen, salt, written)
     found = seen.found
     # Since when is a line of the answer: of the leading writer it would be the first row that no other rule fits too.
-    columns = ("partitioner", "share", "encoding", "fitting_keys", "chance", "also")
+    columns = ("writer", "share", "encoding", "fitting_keys", "chance", "also")
     forms: dict[str, Callable[[Any], str]] = {"share": numbers.share, "chance": numbers.chance}
-    sections = [Section(columns, document.writers, forms=forms), _rows(document), *_examples(seen, document)]
+    rows = [{**one.as_json(), "writer": named(one)} for one in document.writers]
+    sections = [Section(columns, rows, forms=forms), _rows(document), *_examples(seen, document)]
     lines = [*_fix_lines(seen, document), *(f"note: {note}" for note in found.notes)]
     return Result(document, sections, lines, answer=[_headline(found), *_since(seen, document)])
 
@@ -150,9 +152,10 @@ def _headline(found: Identification) -> str:
     if found.verdict == "unknown":
         return f"unknown: the data does not say who wrote it ({of})"
     if found.verdict == "one-writer":
-        return f"one writer: {found.writers[0].partitioner} ({of})"
+        return f"one writer: {named(found.writers[0])} ({of})"
     parts = ", ".join(f"{named(w)} {numbers.share(w.share)}" for w in found.writers)
-    return f"mixed writers: {parts} ({of})"
+    known = [w for w in found.writers if w.rule]
+    return f"{'mixed writers' if len(known) > 1 else 'one rule explains a part'}: {parts} ({of})"
 
 
 def _since(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[str]:
@@ -170,10 +173,15 @@ def _since(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[str]:
 def _fix_lines(seen: IdentifiedData, document: IdentifyDocument) -> Iterator[str]:
     from keylane.pipelines.identify import named
 
-    if any(writer.fixes for writer in document.writers):
-        first = seen.found.writers[seen.found.leading]
+    leading = seen.found.leading
+    others = [fix for n, writer in enumerate(document.writers) for fix in writer.fixes if n != leading]
+    own = document.writers[leading].fixes if document.writers else []
+    if others:
+        first = seen.found.writers[leading]
         yield f"To place as {named(first)} does, which wrote {numbers.share(first.share)}:"
-    for writer in document.writers:
-        yield from (f"  {fix.client}: {fix.action}" for fix in writer.fixes)
+    yield from (f"  {fix.client}: {fix.action}" for fix in others)
+    if own:
+        yield "To place by a rule that a contract can name:"
+    yield from (f"  {fix.client}: {fix.action}" for fix in own)
     if any("…" in example.key for writer in document.writers for example in writer.examples):
         yield "Keys are cut and hashed; --show-keys shows them whole."

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from keylane.documents.model import AtLeastOne, Count, Document, LaneId, PartitionerName, PathText, Share, Text
 
+_HAS_RULE: Any = {"properties": {"rule": {"not": {"type": "null"}}}}
 _RULES: list[Any] = [
     {
         "if": {"properties": {"verdict": {"const": "unknown"}}},
@@ -19,9 +20,7 @@ _RULES: list[Any] = [
     },
     {
         "if": {"properties": {"verdict": {"const": "one-writer"}}},
-        "then": {
-            "properties": {"writers": {"maxItems": 1, "items": {"properties": {"partitioner": {"type": "string"}}}}}
-        },
+        "then": {"properties": {"writers": {"maxItems": 1, "items": _HAS_RULE}}},
     },
     {
         "if": {"properties": {"verdict": {"const": "mixed"}}},
@@ -49,10 +48,32 @@ class ClientChange(Document):
     action: Text
 
 
+class RuleParts(Document):
+    """A placement rule by its parts."""
+
+    hash: Text
+    seed: Count | None = Field(description="Null: the usual seed of that hash.")
+    fold: Text
+    text: Text = Field(description="The same in words.")
+
+
+class SameSoFar(Document):
+    """Another rule that places all keys of a writer as it does."""
+
+    name: Text = Field(description="The partitioner, otherwise the rule in words.")
+    parts_at: AtLeastOne | None = Field(
+        description="The next higher lane count at which the two part; null: none up to twice the count."
+    )
+    parts_now: bool = Field(description="Whether they place keys to come otherwise on this very count.")
+
+
 class IdentifiedWriter(Document):
     """One writer, with the evidence for it."""
 
-    partitioner: PartitionerName | None = Field(description="Null for records that no known rule explains.")
+    partitioner: PartitionerName | None = Field(
+        description="Null for a rule that no contract can name, and for records that no rule explains."
+    )
+    rule: RuleParts | None = Field(description="Null for records that no rule explains.")
     share: Share
     encoding: str | None
     also: list[PartitionerName] = Field(
@@ -61,6 +82,8 @@ class IdentifiedWriter(Document):
     fitting_keys: Count
     chance: Share | None = Field(description="A bound on the chance that a wrong rule fits as well.")
     setting: str | None = Field(description="The client setting that places so.")
+    clients: list[Text] = Field(description="Clients known to place by a rule that no contract can name.")
+    not_told_from: list[SameSoFar] = Field(description="Other rules that place all of these keys alike.")
     lanes: AtLeastOne | None = Field(
         description="The lane count this writer placed by, where it is not the one of the answer."
     )
@@ -72,6 +95,11 @@ class IdentifiedWriter(Document):
     to_the_end: bool | None = Field(description="Whether the last of them is near the end of what was read.")
     examples: Annotated[list[IdentifiedExample], Field(max_length=3)]
     fixes: list[ClientChange] = Field(description="For each client that may be this writer: how it comes to agree.")
+
+    @property
+    def name(self) -> str:
+        """The partitioner, otherwise the rule in words."""
+        return self.partitioner or (self.rule.text if self.rule else "unexplained")
 
 
 class IdentifyDocument(Document):
@@ -90,7 +118,7 @@ class IdentifyDocument(Document):
     empty_rows: Count
     long_rows: Count = Field(0, description="Keys above 64 KiB, which are not compared.")
     distinct_keys: Count = Field(description="Of the sample, not of all rows.")
-    unexplained_rows: Count
+    unexplained_rows: Count = Field(description="Of a sample: reckoned for all rows.")
     notes: list[Text]
     written: PathText | None = Field(description="The contract that was written; null where none was.")
 

@@ -103,7 +103,10 @@ class LanesSeen(Document):
 class SeenWriter(Document):
     """One of the writers of a stream."""
 
-    partitioner: str | None = Field(description="Null: records that no known partitioner explains.")
+    partitioner: str | None = Field(
+        description="Null where no partitioner has that rule, or none explains the records."
+    )
+    rule: str | None = Field(None, description="A rule without a name, by its parts.")
     share: Share = Field(description="Of the records.")
     lanes: Count | None = Field(description="The lane count it placed by, where that is not the stream's.")
 

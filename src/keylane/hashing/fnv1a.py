@@ -36,3 +36,26 @@ def fnv1a_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
         h ^= rows[:, at]
         h *= PRIME
     return h
+
+
+def fnv1(key: bytes) -> int:
+    """FNV-1 of the key: for each byte, multiply by the prime, then xor it in. No client of a contract uses it.
+
+    >>> hex(fnv1(b"foobar"))
+    '0x31f0b262'
+    """
+    h = BASIS
+    for byte in key:
+        h = h * PRIME & 0xFFFFFFFF ^ byte
+    return h
+
+
+def fnv1_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
+    """fnv1 of every row of an (n, length) array."""
+    from keylane.hashing.row_words import seeded
+
+    h = seeded(rows, BASIS)
+    for at in range(rows.shape[1]):
+        h *= PRIME
+        h ^= rows[:, at]
+    return h

@@ -18,7 +18,7 @@ M: Final = 0x5BD1E995
 U32: Final = 0xFFFFFFFF
 
 
-def murmur2(key: bytes, order: str = "<") -> int:
+def murmur2(key: bytes, order: str = "<", seed: int = SEED) -> int:
     """Kafka's murmur2: the hash of the Java client and of all that follow it.
 
     Rule: start from seed xor length; mix in each little-endian word (times m, xor itself >> 24, times m);
@@ -31,7 +31,7 @@ def murmur2(key: bytes, order: str = "<") -> int:
     the same key then lands elsewhere for all but 1/n of the keys.
     """
     length = len(key)
-    h = SEED ^ length
+    h = seed ^ length
     for word in unpack_from(f"{order}{length >> 2}I", key):
         k = word * M & U32
         h = (h * M ^ (k ^ k >> 24) * M) & U32
@@ -56,12 +56,12 @@ def murmur2_big_endian_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
     return murmur2_rows(rows, ">")
 
 
-def murmur2_rows(rows: NDArray[np.uint8], order: str = "<") -> NDArray[Any]:
+def murmur2_rows(rows: NDArray[np.uint8], order: str = "<", seed: int = SEED) -> NDArray[Any]:
     """murmur2 of every row of an (n, length) array."""
     from keylane.hashing.row_words import seeded, tail, word
 
     length = rows.shape[1]
-    h = seeded(rows, SEED ^ length)
+    h = seeded(rows, seed ^ length)
     for at in range(0, length & ~3, 4):
         k = word(rows, at, order) * M
         k ^= k >> 24

@@ -73,12 +73,12 @@ def _mix_h(h: int, k: int) -> int:
     return ((h << 13 | h >> 19) * 5 + 0xE6546B64) & U32
 
 
-def murmur3_32_rows(rows: NDArray[np.uint8]) -> NDArray[Any]:
-    """murmur3_32, seed 0, of every row of an (n, length) array."""
+def murmur3_32_rows(rows: NDArray[np.uint8], seed: int = 0) -> NDArray[Any]:
+    """murmur3_32 of every row of an (n, length) array."""
     from keylane.hashing.row_words import seeded, tail, word
 
     length = rows.shape[1]
-    h = seeded(rows, 0)
+    h = seeded(rows, seed)
     for at in range(0, length & ~3, 4):
         h = _mix_h_rows(h, word(rows, at))
     if length % 4:

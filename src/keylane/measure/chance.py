@@ -216,3 +216,14 @@ def fair_fullest(runs: Runs, lanes: int, rng: np.random.Generator, looks: int = 
         full += rng.multinomial(alike, np.full(lanes, 1 / lanes), size=looks) * (rest / alike)
     fullest: NDArray[np.float64] = full.max(axis=1)
     return fullest
+
+
+def log_occupancy(used: int, keys: int, lanes: int) -> float:
+    """Natural log of a bound on the chance that `keys` fair keys use at most `used` of `lanes` lanes.
+
+    Union bound over which lanes: C(lanes, used) * (used / lanes) ** keys. 12 keys on one of 12 lanes: 12 ** -11.
+    """
+    if not used:
+        return 0.0
+    choices = lgamma(lanes + 1) - lgamma(used + 1) - lgamma(lanes - used + 1)
+    return min(0.0, choices + keys * log(used / lanes))

@@ -18,8 +18,8 @@ from keylane import numbers
 from keylane.batch_router import REASONS, Decided, decide
 from keylane.keys.arrow_bytes import as_binary, nulls_of
 from keylane.keys.columns import encode_column
-from keylane.measure.evidence import lane_numbers
 from keylane.measure.expectations import Sample, judged
+from keylane.measure.placed import lane_numbers
 from keylane.measure.self_test import collapse
 from keylane.records import Finding, Reason, Severity
 

@@ -22,8 +22,8 @@ from keylane.hashing import HASHES
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import plain
 from keylane.keys.columns import encode_column
-from keylane.measure.evidence import family_of
 from keylane.measure.identify import Identification, identify
+from keylane.measure.rules import family_of
 from keylane.records import Finding, Severity
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from keylane import numbers
 from keylane.errors import UsageError
 from keylane.measure.balance import max_over_mean
 from keylane.measure.chance import ALPHA, Runs, fair_fullest, keys_chance, records_chance
-from keylane.measure.identify import STRAY
+from keylane.measure.identify import STRAY, UNEXPLAINED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,8 +190,11 @@ def of_others(causes: Sequence[Cause]) -> str:
 
 def _who(misplaced: float | None, writers: Identification | None) -> str:
     if writers is not None and writers.verdict == "mixed":
-        named = ", ".join(f"{one.partitioner or 'unexplained'} {numbers.share(one.share)}" for one in writers.writers)
-        return f"The stream has more than one writer: {named}."
+        known = [f"{one.name} {numbers.share(one.share)}" for one in writers.writers if one.name != UNEXPLAINED]
+        rest = sum(one.share for one in writers.writers if one.name == UNEXPLAINED)
+        left = f"; no known rule places {numbers.share(rest)} of the records" if rest else ""
+        who = "More than one rule places" if len(known) > 1 else "One rule places a part of"
+        return f"{who} the stream: {', '.join(known)}{left}."
     return f"At least {numbers.share(misplaced or 0)} of the records are not in the lane that their key belongs in."
 
 

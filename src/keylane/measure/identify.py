@@ -1,78 +1,93 @@
-"""Find which client's partitioner wrote this data, and whether a second writer disagrees.
+"""Find which client's partitioner wrote this data, and whether a second writer disagrees: the answer and its words.
 
-How: a sample of distinct keys from the first rows chooses the rules that fit far beyond chance (and, where the lane
-count is not given, proves it: only the right count fits). Then every row is compared with these rules, in one pass.
-Rows that none explains are sampled over the whole data and tried again, so a writer that came late or wrote one
-record in a thousand is found too. Shares, and what each rule explains: `evidence`.
+How: one pass keeps a sample, spread evenly over all rows (`placed`). A mixture of writers and a rest is fitted to its
+distinct keys, over every hash, seed, fold, form of the key's bytes and lane count, and shown only where it holds
+(`mixture`). Shares are those of the rows.
 
-A wrong rule survives k distinct keys with a chance of n**-k: on 12 lanes ten keys leave 1.6e-11. When fewer keys than
-needed were seen, the answer is `unknown`, with the number that would do.
+Every part of an answer is a claim. A writer is named, a share is given, a count is called proven where chance and
+related rules are excluded; rules that place all of these keys alike are named with the lane count at which they part;
+otherwise the answer is `unknown`, with what was excluded and what would settle it.
 
 The count that a writer placed by is one thing, the stream's lane count another: a record in lane 63 is proof of 64
-lanes, whatever all the others fit. So the answer's count is never below the highest lane seen, plus one, and writers
-that placed by fewer (before the stream grew) carry their own.
+lanes, whatever all the others fit. A given count is a fact. Since when each writer wrote, and which keys: `trace`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import count
-from math import exp, log
+from dataclasses import dataclass
+from math import exp
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from keylane import numbers
 from keylane.contract.partitioners import FACTS
-from keylane.measure.evidence import (
-    BELIEF,
-    EVEN,
-    LONGEST,
-    STRIPPED,
-    Hypothesis,
-    Rows,
-    Tally,
-    by_chance,
-    candidates_for,
-    distinct_pairs,
-    family_of,
-    first_fits,
-    joined,
-    log_chance,
+from keylane.measure.mixture import FEWEST, PARTIAL, Mixture, Placer, explained, shares_of
+from keylane.measure.placed import LONGEST, Pairs, Sample, pairs_of
+from keylane.measure.rules import (
+    client_rules,
+    future_keys,
+    hash_name,
+    named,
     narrowed,
-    shares,
-    thinned,
+    parts_at,
+    same_ahead,
+    spelled,
 )
 from keylane.placement.fold import lane_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
+    from keylane.measure.rules import Rule
     from keylane.placement.ranges import KeySpace
 
-#: Rows that choose the rules.
-HEAD: Final = 100_000
-#: Unexplained rows below this share are strays, not a writer.
+#: Unexplained rows below this share are strays, not a writer; and so few rows are, up to a larger share.
 STRAY: Final = 1e-3
-#: So few rows are no writer's either, up to a larger share: a file of 200 rows with two odd keys has 1 % of them, and
-#: it takes thirty to see a rule. A twentieth of the data is no detail, however few the rows.
-FEW_ROWS: Final = 30
+FEW_ROWS: Final = 3
 STRAY_OF_FEW: Final = 0.05
-#: A share below this is rounding, not a writer.
-TRACE: Final = 1e-9
+#: A contract is written where its writers explain this share of the records.
+ENOUGH: Final = 0.9
+#: What stands for the writer of records that no rule explains.
+UNEXPLAINED: Final = "unexplained"
 #: Unexplained rows of fewer keys than this are hot keys of a contract, not a writer's.
 FEW_KEYS: Final = 30
+_NUMBERS: Final = ("int32be", "int64be")
+#: What future keys are drawn by: the same for the same data.
+_SEED: Final = 20_261
 
 Verdict = Literal["one-writer", "mixed", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """Another rule that places all of a writer's keys as it does."""
+
+    rule: Rule
+    #: The next higher lane count at which the two part; None where they do not up to twice the count.
+    parts_at: int | None
+    #: Whether they place keys to come otherwise on this very count.
+    parts_now: bool
+
+    @property
+    def name(self) -> str:
+        """The partitioner that it is, otherwise its parts, with clients that are known to place so."""
+        known = ", ".join(dict.fromkeys(one.client for one in client_rules(self.rule)[:3]))
+        return next(iter(named(self.rule)), spelled(self.rule) + (f" ({known})" if known else ""))
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anybody is known to place so."""
+        return bool(named(self.rule) or client_rules(self.rule))
+
+
+@dataclass(frozen=True, slots=True)
 class Writer:
-    """One writer found. `partitioner` is None for records that no known rule explains."""
+    """One writer found; without a partitioner a rule that no contract can name, and without a rule no known one."""
 
     partitioner: str | None
     share: float
@@ -83,6 +98,15 @@ class Writer:
     setting: str | None = None
     #: The lane count this writer placed by, where it is not the one of the answer: written before the stream grew.
     lanes: int | None = None
+    rule: Rule | None = None
+    #: Clients that are known to place so, where no partitioner is named after them.
+    clients: tuple[str, ...] = ()
+    not_told_from: tuple[Rival, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The partitioner, otherwise the rule by its parts; `unexplained` for records that no rule explains."""
+        return self.partitioner or (spelled(self.rule) if self.rule else UNEXPLAINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +126,49 @@ class Identification:
     notes: tuple[str, ...] = ()
     #: Rows whose key is too long to be compared.
     long_rows: int = 0
+    #: Whether the keys were given as texts that spell numbers, where their writer hashed the numbers.
+    spelled_numbers: bool = False
 
     @property
     def leading(self) -> int:
         """The writer that the others should agree with: the largest of those that place by today's lane count."""
-        today = [n for n, writer in enumerate(self.writers) if writer.partitioner and writer.lanes is None]
-        return today[0] if today else 0
+        known = [n for n, writer in enumerate(self.writers) if writer.partitioner or writer.rule]
+        today = [n for n in known if self.writers[n].lanes is None]
+        return (today or known or [0])[0]
+
+    @property
+    def explained(self) -> float:
+        """The share of the rows that the writers explain."""
+        return 1 - sum(writer.share for writer in self.writers if not (writer.partitioner or writer.rule))
+
+    @property
+    def no_contract(self) -> tuple[str, str] | None:
+        """Why no contract follows from the data, and what would settle it; None where one does."""
+        if not self.writers or self.verdict == "unknown":
+            return "; ".join(self.notes) or "no rule explains the lanes", "a larger sample, of more distinct keys"
+        first = self.writers[self.leading]
+        apart = next((rival for rival in first.not_told_from if rival.parts_now), None)
+        found = None
+        if self.explained < ENOUGH:
+            most, least = numbers.share(self.explained), numbers.share(ENOUGH)
+            why = f"known rules explain {most} of the records, and {least} are needed"
+            found = why, "the records of one producer, or of less time"
+        elif first.lanes is not None:
+            why = f"all records were placed on {first.lanes} of {self.lanes} lanes"
+            found = why, "records from after the growth"
+        elif apart is not None:
+            why = f"{first.name} cannot be told from {apart.name}, which would place other keys elsewhere"
+            found = why, "a sample of more distinct keys"
+        elif first.partitioner is None:
+            clients = f"; used by {', '.join(first.clients)}" if first.clients else ""
+            found = (
+                f"no contract can name its rule: {first.name}{clients}",
+                "the setting that identify prints, and new data",
+            )
+        elif self.spelled_numbers:
+            why = f"keys were placed as numbers ({first.encoding}), and the column holds them as text"
+            found = why, "the same data with the key as whole numbers, in Parquet for instance"
+        return found
 
 
 def identify(
@@ -115,252 +176,211 @@ def identify(
 ) -> Identification:
     """Identify the writers of batches whose first column is the key and whose second is the lane.
 
-    `space` are the lanes as ranges, where a stream has such and they may be unequal.
-
-    `distinct_keys` in the answer is that of the sample, not of all rows.
+    `lanes` is the stream's lane count, where it is known: a lane beyond it is an error. `space` are the lanes as
+    ranges, where a stream has such and they may be unequal.
     """
-    tally = Tally(
-        None if lanes is None else lane_count(lanes),
-        lanes=lanes or 0,
-        lanes_from="given" if lanes else "seen",
-        space=space,
-    )
-    rows = map(tally.keyed, batches)
-    head = _take(rows, HEAD)
-    keys, at = joined(head)
+    given = None if lanes is None else lane_count(lanes)
+    sample = Sample.of(batches, given)
+    keys, at = sample.table()
     if not len(at):
-        return _nothing(tally, ["no row has a key and a lane", *_set_aside(tally)])
-    pairs = distinct_pairs(keys, at)
-    tally.choose(pairs, int(at.max()) + 1)
-    thin = thinned(keys, at)
-    for some_keys, some_lanes in _then(head, rows):
-        tally.count(some_keys, some_lanes)
-    return _answer(tally, pairs, thin)
+        return _answer(sample, None, ["no row has a key and a lane"])
+    pairs = pairs_of(keys, at)
+    found = explained(pairs, sample.highest, given, space)
+    if not found.placers:
+        return _answer(sample, pairs, list(_why_not(sample, found, pairs)))
+    return _named(sample, found, pairs, keys, at)
 
 
-def _take(rows: Iterator[Rows], most: int) -> list[Rows]:
-    taken, total = [], 0
-    for one in rows:
-        taken.append(one)
-        total += len(one[1])
-        if total >= most:
-            break
-    return taken
-
-
-def _then(head: list[Rows], rest: Iterator[Rows]) -> Iterator[Rows]:
-    yield from head
-    yield from rest
-
-
-def _answer(tally: Tally, pairs: Rows, thin: Rows) -> Identification:
-    distinct = len(pc.unique(pairs[0]))
-    found, unexplained = _first_look(tally, pairs)
-    late, unexplained = _second_look(tally, unexplained, thin)
-    known = max(0.0, 1 - unexplained - sum(writer.share for writer in late))
-    total = sum(writer.share for writer in found)
-    found = [replace(writer, share=writer.share * known / total) for writer in found]
-    writers = sorted((w for w in [*found, *late] if w.share > TRACE), key=lambda writer: -writer.share)
-    if not writers:
-        return _nothing(tally, _why_not(tally, pairs, thin, distinct), distinct)
-    strays = _are_strays(unexplained, tally)
-    mixed = len(writers) > 1 or not strays
-    writers = _settled(tally, writers)
-    if not strays:
-        writers.append(Writer(None, unexplained))
+def _answer(sample: Sample, pairs: Pairs | None, notes: list[str], **known: Any) -> Identification:
+    facts: dict[str, Any] = {
+        "verdict": "unknown",
+        "writers": (),
+        "lanes": sample.given or (sample.highest + 1 if sample.rows else 0),
+        "lanes_from": "given" if sample.given else "seen",
+        "unexplained_rows": sample.keyed,
+    } | known
     return Identification(
-        "mixed" if mixed else "one-writer",
-        tuple(writers),
-        **_counts(tally, distinct),
-        notes=tuple(_notes(tally, round(unexplained * tally.first.sum()), writers)),
+        **facts,
+        rows=sample.rows,
+        keyed_rows=sample.keyed,
+        null_rows=int(sample.nulls.sum()),
+        empty_rows=int(sample.empties.sum()),
+        distinct_keys=pairs.distinct if pairs else 0,
+        long_rows=sample.long,
+        notes=(*notes, *_set_aside(sample)),
     )
 
 
-def _are_strays(unexplained: float, tally: Tally) -> bool:
+def _named(sample: Sample, found: Mixture, pairs: Pairs, keys: pa.Array, at: NDArray[np.int64]) -> Identification:
+    """The answer where a mixture holds: writers with their shares of the rows."""
+    top = max(placer.lanes for placer in found.placers)
+    lanes = sample.given or max(top, sample.highest + 1)
+    lanes_from = "given" if sample.given else "proven" if found.proven and top == lanes else "seen"
+    predicted = np.array([placer.rule.lanes(keys, placer.lanes) for placer in found.placers])
+    fits = predicted == at
+    none_fit = ~fits.any(axis=0)
+    share, _, _ = shares_of(fits, at, lanes)
+    few = len(pc.unique(keys.filter(pa.array(none_fit)))) if none_fit.any() else 0
+    if few < FEW_KEYS:
+        share = _but_for_few_keys(share, keys, none_fit)
+    ahead = future_keys(pairs.keys, np.random.default_rng(_SEED))
+    writers = [_writer(sample, found, number, float(part), lanes, ahead) for number, part in enumerate(share[:-1])]
+    writers.sort(key=lambda writer: -writer.share)
+    rest = float(share[-1])
+    left = round(float(none_fit.mean()) * sample.keyed)
+    strays = _are_strays(rest, sample.keyed)
+    shown = writers if strays else [*writers, Writer(None, rest)]
+    notes = list(_notes(sample, writers, lanes, lanes_from))
+    if strays and left:
+        match = numbers.agree(left, "matches", "match")
+        notes.insert(
+            0, f"about {numbers.plural(left, 'stray row')} {match} no known rule: too few to be a second writer"
+        )
+    elif left and few < FEW_KEYS:
+        notes.insert(
+            0,
+            f"the unexplained rows are of {numbers.plural(few, 'key')}: a pin, a spread or another rule for hot keys?",
+        )
+    return _answer(
+        sample,
+        pairs,
+        notes,
+        verdict="mixed" if len(shown) > 1 else "one-writer",
+        writers=tuple(shown),
+        lanes=lanes,
+        lanes_from=lanes_from,
+        unexplained_rows=left,
+        spelled_numbers=any(writer.encoding in _NUMBERS for writer in writers) and not pa.types.is_integer(keys.type),
+    )
+
+
+def _but_for_few_keys(share: NDArray[np.float64], keys: pa.Array, none_fit: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Shares where only a few keys are placed by no rule: such a key's records are all of another making.
+
+    A mixture takes the records of a lane for those of its rest in proportion; but a pinned key shares its lane with
+    keys that the writers placed. A key that fits more often than not has a few strays.
+    """
+    code = pc.dictionary_encode(keys).indices.to_numpy()
+    missed = np.bincount(code, none_fit) / np.maximum(1, np.bincount(code))
+    rest = np.where(missed[code] > 0.5, True, none_fit)
+    left = float(rest.mean())
+    total = float(share[:-1].sum())
+    return np.append(np.round(share[:-1] * ((1 - left) / total if total else 0.0), 12), left)
+
+
+def _are_strays(rest: float, rows: int) -> bool:
     """Whether what no rule explains is too little to be a writer's."""
-    few = unexplained * tally.first.sum() < FEW_ROWS
-    return unexplained < (STRAY_OF_FEW if few else STRAY)
+    return rest < (STRAY_OF_FEW if rest * rows < FEW_ROWS else STRAY)
 
 
-def _settled(tally: Tally, writers: list[Writer]) -> list[Writer]:
-    """Settle the stream's lane count, now that all rows were read; writers keep theirs where it is another.
-
-    Lanes only ever grow, so of the counts that rules were proven with the largest is the stream's. A lane beyond even
-    that is one that no rule explains: it makes the stream as large as that lane, and no count of it proven.
-    """
-    if tally.given is not None:
-        return writers
-    counts = [writer.lanes or tally.lanes for writer in writers]
-    if max(counts) > tally.lanes:
-        tally.lanes, tally.lanes_from = max(counts), "proven"
-    _reach(tally)
-    return [
-        replace(writer, lanes=None if count == tally.lanes else count)
-        for writer, count in zip(writers, counts, strict=True)
-    ]
-
-
-def _reach(tally: Tally) -> None:
-    """Raise a lane count that the highest lane contradicts; then it is merely seen."""
-    if tally.given is None and tally.rows and tally.lanes <= tally.highest:
-        tally.lanes, tally.lanes_from = tally.highest + 1, "seen"
-
-
-def _first_look(tally: Tally, pairs: Rows) -> tuple[list[Writer], float]:
-    """The writers that the first rows showed, with their shares of all rows; and the share that none explains."""
-    if not tally.rules:
-        return [], 1.0
-    parts = shares(tally.first, _matrix(tally))
-    return [_writer(r, float(p), tally, pairs) for r, p in zip(tally.rules, parts, strict=False)], float(parts[-1])
-
-
-def _writer(rule: Hypothesis, share: float, tally: Tally, pairs: Rows, grown: int | None = None) -> Writer:
-    keys, at = pairs
-    predicted = rule.lanes(keys, tally.lanes)
-    hits = int((predicted == at).sum())
-    names = narrowed(family_of(rule.partitioner.facts.family), tally.nulls, tally.empties, tally.lanes)
-    some, expected = keys.slice(0, 1000), predicted[:1000]
-    alike = [
-        other.name
-        for other in candidates_for(keys, tally.space)
-        if other != rule and other.encoding == rule.encoding and (other.lanes(some, tally.lanes) == expected).all()
-    ]
+def _writer(sample: Sample, found: Mixture, number: int, share: float, lanes: int, ahead: pa.Array) -> Writer:
+    placer: Placer = found.placers[number]
+    rule = placer.rule
+    names = narrowed(named(rule), sample.nulls, sample.empties, placer.lanes)
+    rivals = tuple(
+        Rival(other, parts_at(rule, other, placer.lanes, ahead), not same_ahead(rule, other, placer.lanes, ahead))
+        for other in found.rivals[number]
+    )
     return Writer(
-        names[0],
+        names[0] if names else None,
         share,
-        rule.encoding + (STRIPPED if rule.strip_header else ""),
-        (*names[1:], *alike),
-        hits,
-        exp(max(-700.0, log_chance(hits, len(at), by_chance(predicted, at, tally.lanes)))),
-        FACTS[names[0]].setting,
-        grown,
+        rule.encoding,
+        tuple(names[1:]),
+        placer.fitting,
+        exp(min(0.0, max(-700.0, found.tried - placer.gain))),
+        FACTS[names[0]].setting if names else None,
+        None if placer.lanes == lanes else placer.lanes,
+        rule,
+        () if names else tuple(_clients(rule)),
+        rivals,
     )
 
 
-def _second_look(tally: Tally, unexplained: float, thin: Rows) -> tuple[list[Writer], float]:
-    """Try to explain what the rules did not, from the rows kept over the whole data."""
-    if not tally.left:
-        return [], unexplained
-    keys, at = joined(tally.left)
-    pairs = distinct_pairs(keys, at)
-    again = _chosen_again(tally, pairs)
-    if not again.rules:
-        return [], unexplained
-    if not tally.rules:
-        tally.lanes, tally.lanes_from = again.lanes, again.lanes_from
-    again.count(keys, at)
-    parts = shares(again.first, _matrix(again)) * unexplained
-    grown = again.lanes if again.lanes != tally.lanes else None
-    if grown and tally.rules:
-        parts *= min(_hidden(tally, again, thin[0]), 1 / parts.sum())
-    again.nulls, again.empties = tally.nulls, tally.empties
-    found = [_writer(r, float(p), again, pairs, grown) for r, p in zip(again.rules, parts, strict=False)]
-    return found, float(parts[-1])
+def _clients(rule: Rule) -> Iterator[str]:
+    """Clients that are known to place by a rule without a name."""
+    for one in client_rules(rule):
+        yield f"{one.client} ({one.setting})"
 
 
-def _hidden(tally: Tally, again: Tally, keys: pa.Array) -> float:
-    """How many times more records a writer on another lane count has than the first rule leaves over.
-
-    From 12 lanes to 24 half of the keys stay, so half of that writer's records fit the first rule as well.
-    """
-    alike = tally.rules[0].lanes(keys, tally.lanes) == again.rules[0].lanes(keys, again.lanes)
-    return float((1 - 1 / tally.lanes) / max(1e-9, 1 - alike.mean()))
+# Words.
 
 
-def _chosen_again(tally: Tally, pairs: Rows) -> Tally:
-    """Rules for the rows left over: on the same lane count, or otherwise on one of their own (a stream that grew)."""
-    again = Tally(tally.given or (tally.lanes if tally.rules else None), space=tally.space)
-    again.choose(pairs, tally.highest + 1)
-    if again.rules or again.given is None:
-        return again
-    free = Tally(None)
-    free.choose(pairs, int(pairs[1].max()) + 1)
-    return free if free.lanes_from == "proven" else again
+def _why_not(sample: Sample, found: Mixture, pairs: Pairs) -> Iterator[str]:
+    lanes = sample.given or sample.highest + 1
+    if lanes == 1:
+        yield "one lane: every partitioner puts every key there"
+        return
+    if pairs.distinct < FEWEST:
+        yield f"too few keys: {pairs.distinct} distinct in the sample; {FEWEST} are the least that show anything"
+        return
+    yield _steadiness(pairs)
+    for rule, count, why in found.refused[:2]:
+        name = next(iter(named(rule)), spelled(rule))
+        yield f"{name} on {count} lanes fits more keys than chance does, and does not hold: {why}"
+    if any("too few" in why for _, _, why in found.refused):
+        yield f"{PARTIAL} distinct keys or more would settle it"
+    yield _excluded(found)
 
 
-def _matrix(tally: Tally) -> NDArray[np.float64]:
-    few = 0 < sum(len(pc.unique(keys)) for keys, _ in tally.left) < FEW_KEYS
-    return first_fits(tally.agreed, int(tally.first.sum()), tally.lanes, few=few)
+def _excluded(found: Mixture) -> str:
+    hashes = dict.fromkeys(hash_name(rule) for rule in found.rules)
+    forms = dict.fromkeys(rule.encoding for rule in found.rules)
+    low, high = found.counts
+    keys = f"the key as {', '.join(forms)}"
+    return f"excluded: {', '.join(hashes)}, each with every fold, of {keys}, on {low} to {high} lanes"
 
 
-def _counts(tally: Tally, distinct: int) -> dict[str, Any]:
-    return {
-        "lanes": tally.lanes,
-        "lanes_from": tally.lanes_from,
-        "rows": tally.rows,
-        "keyed_rows": int(tally.first.sum()),
-        "null_rows": int(tally.nulls.sum()),
-        "empty_rows": int(tally.empties.sum()),
-        "distinct_keys": distinct,
-        "unexplained_rows": int(tally.first[-1]),
-        "long_rows": tally.long,
-    }
-
-
-def _nothing(tally: Tally, notes: list[str], distinct: int = 0) -> Identification:
-    _reach(tally)
-    return Identification("unknown", (), **_counts(tally, distinct), notes=tuple(notes))
-
-
-def _why_not(tally: Tally, pairs: Rows, thin: Rows, distinct: int) -> list[str]:
-    if tally.lanes == 1:
-        return ["one lane: every partitioner puts every key there"]
-    needed = keys_needed(tally.lanes)
-    if distinct < needed:
-        return [f"too few keys: {distinct} distinct in the sample; {needed} are enough on {tally.lanes} lanes"]
-    seen = f" on {tally.lanes} lanes (the highest seen, plus one); hint: --lanes N"
-    text = f"no known partitioner explains the lanes{seen if tally.lanes_from == 'seen' else ''}"
-    return [_steadiness(pairs, thin, distinct), text]
-
-
-def _steadiness(pairs: Rows, thin: Rows, distinct: int) -> str:
+def _steadiness(pairs: Pairs) -> str:
     """Whether keys come back to their lane: what distinguishes an unknown rule from no rule."""
-    if len(thin[1]) < 1.05 * distinct:
-        return "each key was seen once, so the sample does not show whether the key decides"
-    if len(pairs[1]) > 1.05 * distinct:
-        pairs_seen = f"{len(pairs[1])} pairs for {distinct} keys"
-        return f"keys are in several lanes: round robin, random or a spread ({pairs_seen})"
-    return "each key keeps one lane, so some rule of the key decides it"
+    if pairs.scattered > 0.5 * min(pairs.distinct, max(1, len(pairs.again))):
+        return f"{numbers.plural(pairs.scattered, 'key')} are in five lanes or more: round robin, random or a spread"
+    if len(pairs.again) < 10:
+        return "hardly a key was seen twice, so the sample does not show whether the key decides"
+    moved = 1 - float(pairs.same.mean())
+    if moved > 0.05:
+        other = f"of the keys that came again {numbers.share(moved)} were in another lane"
+        return f"{other}: several writers, or no rule of the key"
+    return "each key keeps its lane, so some rule of the key decides it"
 
 
-def keys_needed(lanes: int) -> int:
-    """Distinct keys after which a rule that fits them all is believed, with a margin for lanes that share unevenly."""
-    enough = log(16) - log(BELIEF)
-    return next(k for k in count(1) if -k * log((k / (0.6 * min(k, lanes)) + EVEN / lanes) / (k + EVEN)) >= enough)
-
-
-def _notes(tally: Tally, strays: int, writers: Sequence[Writer]) -> Iterator[str]:
+def _notes(sample: Sample, writers: Sequence[Writer], lanes: int, lanes_from: str) -> Iterator[str]:
+    if not sample.whole:
+        part = f"one row in {1 << sample.halved}"
+        yield f"judged by a sample of {part}, drawn evenly over all {numbers.count(sample.keyed)}"
     for writer in writers:
+        yield from _told_apart(writer, lanes)
         if writer.lanes is not None:
-            text = f"{writer.partitioner}: about {numbers.share(writer.share)} was placed on {writer.lanes} lanes"
-            yield f"{text}: {_when(tally, writer.lanes)}"
-    keys = sum(len(pc.unique(keys)) for keys, _ in tally.left)
-    if strays and all(writer.partitioner for writer in writers):
-        match = numbers.agree(strays, "matches", "match")
-        yield f"about {numbers.plural(strays, 'stray row')} {match} no known rule: too few to be a second writer"
-    elif strays and keys < FEW_KEYS:
-        few = numbers.plural(keys, "key")
-        yield f"the unexplained rows are of {few}: a pin, a spread or another rule for hot keys?"
-    yield from _set_aside(tally)
-    if tally.lanes_from == "proven":
-        yield f"lane count {tally.lanes} proven: no other count makes a partitioner fit as well"
-    if tally.lanes_from == "seen" and all(writer.lanes for writer in writers if writer.partitioner):
-        yield f"a record is in lane {tally.highest}, so there are {tally.lanes} lanes or more; hint: --lanes N"
-    elif tally.lanes_from == "seen":
-        yield f"lane count {tally.lanes} fits, but the sample does not prove it; hint: --lanes N"
+            part = numbers.share(writer.share)
+            yield f"{writer.name}: about {part} was placed on {writer.lanes} lanes, not on {lanes}"
+        if writer.partitioner is None:
+            known = f"used by {', '.join(writer.clients)}" if writer.clients else "no client is known to place so"
+            yield f"{writer.name} is a rule that no contract can name; {known}"
+    if lanes_from == "proven":
+        yield f"lane count {lanes} proven: any other count is a million times less likely"
+    elif lanes_from == "seen" and all(writer.lanes for writer in writers):
+        yield f"a record is in lane {sample.highest}, so there are {lanes} lanes or more; hint: --lanes N"
+    elif lanes_from == "seen":
+        yield f"lane count {lanes} fits, but the sample does not prove it; hint: --lanes N"
 
 
-def _set_aside(tally: Tally) -> Iterator[str]:
+def _told_apart(writer: Writer, lanes: int) -> Iterator[str]:
+    if not writer.not_told_from:
+        return
+    count = writer.lanes or lanes
+    now = [rival.name for rival in writer.not_told_from if rival.parts_now]
+    later = [rival for rival in writer.not_told_from if not rival.parts_now and rival.is_known]
+    if now:
+        yield f"{writer.name} cannot be told from {', '.join(now)} by these keys: more distinct keys would part them"
+    if later:
+        parts = [rival.parts_at for rival in later if rival.parts_at]
+        at = f": they part at {min(parts)} lanes" if parts else ""
+        yield f"{writer.name} cannot be told from {', '.join(rival.name for rival in later)} at {count} lanes{at}"
+
+
+def _set_aside(sample: Sample) -> Iterator[str]:
     """Rows that say nothing of who wrote them."""
-    if tally.unplaced:
-        yield f"{numbers.plural(tally.unplaced, 'row')} without a lane left out"
-    if tally.long:
+    if sample.unplaced:
+        yield f"{numbers.plural(sample.unplaced, 'row')} without a lane left out"
+    if sample.long:
         most = numbers.size(LONGEST)
-        yield f"{numbers.plural(tally.long, 'row')} left out: a key above {most} is not compared with every rule"
-
-
-def _when(tally: Tally, lanes: int) -> str:
-    if lanes > tally.lanes:
-        return f"more than the {tally.lanes} of the stream; hint: look at --lanes"
-    now = f"{tally.lanes}{' or more' if tally.lanes_from == 'seen' else ''}"
-    return f"written before the stream grew to {now}, or by a producer that still has the old lane count"
+        yield f"{numbers.plural(sample.long, 'row')} left out: a key above {most} is not compared with every rule"

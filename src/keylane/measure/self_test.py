@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from keylane.errors import KeylaneError
 from keylane.keys.read import encode_key_value
-from keylane.measure.evidence import log_occupancy
+from keylane.measure.chance import log_occupancy
 from keylane.numbers import count
 from keylane.records import Finding, Placement
 from keylane.router import Router

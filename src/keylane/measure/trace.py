@@ -17,27 +17,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from keylane.contract.names import ENCODINGS
 from keylane.contract.partitioners import FACTS, setting_for
 from keylane.keys.arrow_bytes import nulls_of, plain
 from keylane.keys.times import checked_times, micros_of, no_unit, sizes_of, unit_of
-from keylane.measure.evidence import (
-    STRIPPED,
-    Hypothesis,
-    empty_keys,
-    lane_numbers,
-    long_keys,
-    predicted_lanes,
-    readable_keys,
-)
-from keylane.placement.partitioners import partitioner
+from keylane.measure.placed import empty_keys, lane_numbers, long_keys, readable_keys
+from keylane.measure.rules import client_rules, family_of, hash_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from keylane.contract.names import Encoding
     from keylane.measure.identify import Identification, Writer
 
 #: Rows of a batch that are looked at for examples: all of them may be of one key.
@@ -80,19 +70,6 @@ class Trace:
     examples: tuple[ExampleKey, ...]
 
 
-def encoding_of(writer: Writer) -> tuple[Encoding, bool]:
-    """The encoding of a writer's keys, and whether the header of a schema registry stands before them.
-
-    >>> from keylane.measure.identify import Writer
-    >>> encoding_of(Writer("kafka-java", 1.0, "raw behind a registry header"))
-    ('raw', True)
-    """
-    text = writer.encoding or "utf8"
-    name = text.removesuffix(STRIPPED)
-    (known,) = (one for one in ENCODINGS if one == name)
-    return known, name != text
-
-
 @dataclass(slots=True)
 class _WriterRows:
     """Of one writer, while rows pass."""
@@ -107,7 +84,7 @@ class _WriterRows:
         self.low = np.partition(low, KEPT)[:KEPT] if len(low) > KEPT else low
         self.high = np.partition(high, len(high) - KEPT)[-KEPT:] if len(high) > KEPT else high
 
-    def show(self, rows: _KeyedRows, alone: NDArray[np.int64], expected: NDArray[np.int32]) -> None:
+    def show(self, rows: _KeyedRows, alone: NDArray[np.int64], expected: NDArray[np.int64]) -> None:
         """Take examples of these rows, each of another key: a heavy one would be all of them."""
         for at in alone[:LOOKED_AT] if len(self.examples) < EXAMPLES else ():
             one = rows.example(int(at), int(expected[at]))
@@ -137,7 +114,7 @@ def trace(
     The first column is the key and the second the lane, as for `identify`; `time` and `offset` name columns beside
     them. `unit` is that of integers; None: inferred from their size.
     """
-    rules = [_rule(writer) for writer in found.writers]
+    rules = [writer.rule for writer in found.writers]
     if len(rules) < 2 or rules[found.leading] is None:
         return ()
     seen = [_WriterRows() for _ in rules]
@@ -149,7 +126,7 @@ def trace(
         if not len(rows.at):
             continue
         predicted = [
-            np.full(len(rows.at), -1, np.int32) if rule is None else predicted_lanes(rule, rows.keys, count)
+            np.full(len(rows.at), -1, np.int64) if rule is None else rule.lanes(rows.keys, count)
             for rule, count in zip(rules, lanes, strict=True)
         ]
         fits = np.array(predicted) == rows.at
@@ -167,13 +144,6 @@ def trace(
             ends = min(ends[0], int(there.min())), max(ends[1], int(there.max()))
     doubtful = _by_chance(unexplained, found.lanes)
     return tuple(one.trace(doubtful if rule is not None else 0, ends) for one, rule in zip(seen, rules, strict=True))
-
-
-def _rule(writer: Writer) -> Hypothesis | None:
-    if writer.partitioner is None:
-        return None
-    encoding, stripped = encoding_of(writer)
-    return Hypothesis(partitioner(writer.partitioner, encoding), encoding, stripped)
 
 
 def _by_chance(unexplained: int, lanes: int) -> int:
@@ -250,34 +220,84 @@ class Fix:
     action: str
 
 
-def fixes(writer: Writer, wanted: Writer, lanes: int) -> tuple[Fix, ...]:
-    """For each client that places as `writer` did: what makes it place as `wanted`. Nothing where no rule is known."""
-    if writer.partitioner is None or wanted.partitioner is None:
+def fixes(writer: Writer, wanted: Writer, lanes: int, traces: tuple[Trace, Trace] | None = None) -> tuple[Fix, ...]:
+    """For each client that places as `writer` did: what makes it place as `wanted`. Nothing where no rule is known.
+
+    `traces` are those of the two: a writer that ended before the other began has nothing to change.
+    """
+    if writer.rule is None or wanted.rule is None or wanted.partitioner is None:
         return ()
+    clients = _clients(writer)
+    if writer.rule.family == wanted.rule.family:
+        if writer.encoding != wanted.encoding:
+            return (Fix("; ".join(clients), None, f"write the key as {wanted.encoding}, not as {writer.encoding}"),)
+        if traces is not None and ended_before(*traces):
+            return ()
+        return (Fix("; ".join(clients), None, _other_count(writer, wanted, lanes)),)
+    if writer.partitioner is None:
+        family = wanted.rule.family
+        agrees = {one.client: dict(one.agrees).get(family) for one in client_rules(writer.rule)}
+        return tuple(_fix(client, agrees.get(client)) for client in clients)
     names = (writer.partitioner, *writer.also)
-    if FACTS[writer.partitioner].family == FACTS[wanted.partitioner].family:
-        return (Fix("; ".join(_clients(names)), None, _same_rule(writer, wanted, lanes)),)
     found = {FACTS[name].client: setting_for(FACTS[name], FACTS[wanted.partitioner]) for name in reversed(names)}
-    return tuple(
-        Fix(client, found[client], f"set {found[client]}" if found[client] else BY_HAND) for client in _clients(names)
-    )
+    return tuple(_fix(client, found[client]) for client in clients)
 
 
-def _clients(names: tuple[str, ...]) -> list[str]:
-    return list(dict.fromkeys(FACTS[name].client for name in names))
+def _fix(client: str, setting: str | None) -> Fix:
+    return Fix(client, setting, f"set {setting}" if setting else BY_HAND)
 
 
-def _same_rule(writer: Writer, wanted: Writer, lanes: int) -> str:
-    """The rule is the same: what differs is the lane count it placed by, or the bytes of its keys."""
-    if writer.encoding != wanted.encoding:
-        return f"write the key as {wanted.encoding}, not as {writer.encoding}"
+def _clients(writer: Writer) -> list[str]:
+    """The clients that may be a writer: those of its partitioners, or those known to place by its rule."""
+    if writer.partitioner is not None:
+        return list(dict.fromkeys(FACTS[name].client for name in (writer.partitioner, *writer.also)))
+    assert writer.rule is not None
+    return [one.client for one in client_rules(writer.rule)] or [f"the producer that places by {writer.name}"]
+
+
+def ended_before(one: Trace, other: Trace) -> bool:
+    """Whether a writer's last record is before the other's first: what a stream that grew shows."""
+    return one.last is not None and other.first is not None and one.last < other.first
+
+
+def _other_count(writer: Writer, wanted: Writer, lanes: int) -> str:
+    """The rule is the same: what differs is the lane count it placed by."""
     old, now = writer.lanes or lanes, wanted.lanes or lanes
-    return f"if it still writes, restart it: it knows {old} lanes, not {now}; older records stay where they are"
+    return f"if it still writes, restart it: it has {old} lanes, not {now}; older records stay where they are"
 
 
-def ways_to_agree(found: Identification) -> tuple[tuple[Fix, ...], ...]:
+def ways_to_agree(found: Identification, traces: tuple[Trace, ...] = ()) -> tuple[tuple[Fix, ...], ...]:
     """The fixes of each writer, in their order; the leading one is what the others agree with."""
     if not found.writers:
         return ()
     wanted = found.writers[found.leading]
-    return tuple(() if writer is wanted else fixes(writer, wanted, found.lanes) for writer in found.writers)
+    return tuple(
+        tuple(_to_a_name(writer))
+        if writer is wanted
+        else fixes(writer, wanted, found.lanes, (traces[number], traces[found.leading]) if traces else None)
+        for number, writer in enumerate(found.writers)
+    )
+
+
+def _to_a_name(writer: Writer) -> Iterator[Fix]:
+    """What makes the clients of a rule without a name place as a partitioner, of the same hash if there is one."""
+    rule = None if writer.partitioner else writer.rule
+    for one in client_rules(rule) if rule else ():
+        agrees = dict(one.agrees)
+        same = [family for family in agrees if rule and family.startswith(f"{hash_name(rule)}/")]
+        family = next(iter([*same, *agrees]), None)
+        if family is not None:
+            name = family_of(family)[0]
+            yield Fix(one.client, agrees[family], f"{agrees[family]}; it then places as {name}")
+
+
+def growth(found: Identification, traces: tuple[Trace, ...]) -> tuple[Writer, Writer, int] | None:
+    """A writer that ended, the same rule on more lanes that went on, and when that began; None where there is none."""
+    for number, writer in enumerate(found.writers if traces else ()):
+        for after, later in enumerate(found.writers):
+            same = writer.rule is not None and writer.rule == later.rule
+            if same and (writer.lanes or found.lanes) < (later.lanes or found.lanes):
+                first = traces[after].first
+                if first is not None and ended_before(traces[number], traces[after]):
+                    return writer, later, first
+    return None

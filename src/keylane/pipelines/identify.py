@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, Final
 from keylane import numbers
 from keylane.contract.fields import FieldSpec
 from keylane.contract.first import FirstContract, stream_name
-from keylane.documents.identify import ClientChange, IdentifiedExample, IdentifiedWriter, IdentifyDocument
+from keylane.documents.identify import (
+    ClientChange,
+    IdentifiedExample,
+    IdentifiedWriter,
+    IdentifyDocument,
+    RuleParts,
+    SameSoFar,
+)
 from keylane.errors import DataError
 from keylane.measure import identify as evidence
-from keylane.measure.trace import encoding_of, trace, ways_to_agree
+from keylane.measure.rules import contract_encoding, hash_name, spelled
+from keylane.measure.trace import growth, trace, ways_to_agree
 from keylane.pipelines.check import columns_of
 from keylane.profile.document import masked, shown
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from keylane.measure.identify import Identification, Writer
+    from keylane.measure.rules import Rule
     from keylane.measure.trace import ExampleKey, Fix, Trace
     from keylane.pipelines.engine import Watch
     from keylane.systems.streams import Description
@@ -85,12 +94,14 @@ def identify(
     traces: tuple[Trace, ...] = ()
     if len(found.writers) > 1:
         found, traces = _traced(stream, columns, found, time, time_unit, watch)
+        if (grown := growth(found, traces)) is not None:
+            found = replace(found, notes=(_grew(found, *grown, timed=time is not None), *found.notes))
     contract = _contract(endpoint.address.name, columns[0], found)
     if contract is not None and contract.encoding == "raw" and not contract.registry_header:
         if endpoint.messages and not looked.odd:
             contract = replace(contract, encoding="utf8")
         found = replace(found, notes=(*found.notes, *looked.why_raw()))
-    fixes = ways_to_agree(found)
+    fixes = ways_to_agree(found, traces)
     return IdentifiedData(found, traces, fixes, contract, columns[0], time is not None, endpoint.messages)
 
 
@@ -170,12 +181,19 @@ def _traced(
         return replace(found, notes=(*found.notes, f"since when is not known: {error}")), ()
 
 
+def _grew(found: Identification, before: Writer, after: Writer, first: int, *, timed: bool) -> str:
+    """That a stream grew, and when: the last record by the old count is before the first by the new one."""
+    when = f"by {moment(first)}" if timed else f"by row {numbers.count(first)}"
+    return f"the stream grew from {before.lanes or found.lanes} to {after.lanes or found.lanes} lanes {when}"
+
+
 def _contract(stream: str, key: str, found: Identification) -> FirstContract | None:
-    if not found.writers or found.writers[found.leading].partitioner is None:
+    if found.no_contract is not None:
         return None
     first = found.writers[found.leading]
-    encoding, stripped = encoding_of(first)
     assert first.partitioner is not None
+    assert first.rule is not None
+    encoding, stripped = contract_encoding(first.rule)
     return FirstContract(stream_name(stream), found.lanes, key, encoding, first.partitioner, stripped)
 
 
@@ -232,6 +250,11 @@ def _writer(
         chance=writer.chance,
         setting=writer.setting,
         lanes=writer.lanes,
+        rule=None if writer.rule is None else _rule(writer.rule),
+        clients=list(writer.clients),
+        not_told_from=[
+            SameSoFar(name=one.name, parts_at=one.parts_at, parts_now=one.parts_now) for one in writer.not_told_from
+        ],
         only=trace.records if trace else None,
         since=moment(first) if times else None,
         until=moment(last) if times else None,
@@ -241,6 +264,10 @@ def _writer(
         examples=[_example(seen, one, salt) for one in (trace.examples if trace else ())],
         fixes=[ClientChange(client=one.client, setting=one.setting, action=one.action) for one in fixes],
     )
+
+
+def _rule(rule: Rule) -> RuleParts:
+    return RuleParts(hash=hash_name(rule), seed=rule.seed, fold=rule.fold, text=spelled(rule))
 
 
 def _example(seen: IdentifiedData, one: ExampleKey, salt: bytes | None) -> IdentifiedExample:
@@ -271,5 +298,5 @@ def moment(micros: int | None) -> str | None:
 
 
 def named(writer: Writer | IdentifiedWriter) -> str:
-    """A writer by its partitioner, with the lane count it placed by where that is not today's."""
-    return (writer.partitioner or "unexplained") + (f" on {writer.lanes} lanes" if writer.lanes else "")
+    """A writer by its partitioner or its rule, with the lane count it placed by where that is not today's."""
+    return writer.name + (f" on {writer.lanes} lanes" if writer.lanes else "")

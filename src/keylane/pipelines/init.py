@@ -214,9 +214,9 @@ def _contract(
             return found, "identified"
         return replace(found, partitioner=given), "given"
     if seen is not None and given is None:
-        why = "; ".join(seen.found.notes) or "no partitioner explains the lanes"
+        why, settles = seen.found.no_contract or ("no partitioner explains the lanes", "a larger sample")
         hint = "--partitioner NAME writes a contract without proof"
-        raise NotShownError.of(f"{asked.data} does not show who wrote it", got=why, hint=hint)
+        raise NotShownError.of(f"{asked.data} does not show its contract", got=why, allowed=settles, hint=hint)
     name = stream_name(parse_address(asked.data).name)
     lanes = asked.lanes or (seen.found.lanes if seen else 1)
     key = asked.key or (seen.key if seen else "key")

@@ -162,12 +162,17 @@ def writers_text(writers: SeenWriters) -> str:
     if writers.verdict == "unknown":
         return "Keys and lanes do not show who wrote the records."
     if writers.verdict == "one-writer":
-        return f"One writer: {writers.found[0].partitioner}."
-    named = ", ".join(
-        f"{one.partitioner or 'unexplained'}{f' on {one.lanes} lanes' if one.lanes else ''} {share(one.share)}"
+        return f"One writer: {writers.found[0].partitioner or writers.found[0].rule}."
+    known = [
+        f"{one.partitioner or one.rule}{f' on {one.lanes} lanes' if one.lanes else ''} {share(one.share)}"
         for one in writers.found
-    )
-    return f"{len(writers.found)} writers place keys differently: {named}. Keys are split between lanes."
+        if one.partitioner or one.rule
+    ]
+    rest = sum(one.share for one in writers.found if not (one.partitioner or one.rule))
+    left = f" No known rule places {share(rest)} of the records." if rest else ""
+    if len(known) == 1:
+        return f"One known rule places a part of the records: {known[0]}.{left}"
+    return f"{len(known)} rules place keys differently: {', '.join(known)}. Keys are split between lanes.{left}"
 
 
 def misplaced_text(document: ProfileDocument) -> str | None:

@@ -51,7 +51,13 @@ def writers_in(
     named = plain(fields.column(0)) if len(head.key.fields) == 1 else base
     found = identify(_batches(named.take(pa.array(keys)), at), lanes, space)
     writers = [
-        {"partitioner": one.partitioner, "share": round(one.share, 6), "lanes": one.lanes} for one in found.writers
+        {
+            "partitioner": one.partitioner,
+            "rule": None if one.partitioner or one.rule is None else one.name,
+            "share": round(one.share, 6),
+            "lanes": one.lanes,
+        }
+        for one in found.writers
     ]
     return {"verdict": found.verdict, "found": writers, "records": drawn}
 
@@ -61,7 +67,10 @@ def identified(profile: Profile, lanes: int) -> Identification | None:
     found = profile.known.get("writers")
     if found is None or found["verdict"] == "unknown":
         return None
-    writers = tuple(Writer(one["partitioner"], one["share"], lanes=one["lanes"]) for one in found["found"])
+    # A rule without a name stands here by its parts: it is shown, and not looked up.
+    writers = tuple(
+        Writer(one["partitioner"] or one.get("rule"), one["share"], lanes=one["lanes"]) for one in found["found"]
+    )
     drawn = found["records"]
     return Identification(found["verdict"], writers, lanes, "given", drawn, drawn, 0, 0, 0, 0)
 

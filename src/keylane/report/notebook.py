@@ -129,9 +129,9 @@ def _(document: VerifyDocument) -> Markup:
 @_shown.register
 def _(document: IdentifyDocument) -> Markup:
     text = f"{document.verdict}: {count(document.keyed_rows)} keyed rows on {document.lanes} lanes"
-    rows = [(one.partitioner or "unexplained", share(one.share), one.encoding or "") for one in document.writers]
+    rows = [(one.name, share(one.share), one.encoding or "") for one in document.writers]
     examples = [
-        (one.partitioner or "unexplained", example.key, example.lane, _dash(example.expected))
+        (one.name, example.key, example.lane, _dash(example.expected))
         for one in document.writers
         for example in one.examples
     ]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from keylane import partitioner
-from keylane.measure.evidence import LONGEST
+from keylane.measure.placed import LONGEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from keylane.measure.identify import Identification, Writer, identify
-from keylane.measure.trace import BY_HAND, fixes, trace, ways_to_agree
+from keylane.measure.rules import Rule, named, rules_for
+from keylane.measure.trace import BY_HAND, fixes, growth, trace, ways_to_agree
 from keylane.placement.partitioners import partitioner
 
 JAVA, CRC = "kafka-java", "librdkafka-consistent-random"
@@ -16,6 +17,15 @@ def lane(name: str, key: str, lanes: int = 12) -> int:
     found = partitioner(name).lane(key.encode(), lanes)
     assert found is not None
     return found
+
+
+def rule(name: str, form: str = "utf8") -> Rule:
+    keys = pa.array(["a"]) if form == "utf8" else pa.array([1])
+    return next(one for one in rules_for(keys) if name in named(one) and one.form == form)
+
+
+def writer(name: str, share: float, form: str = "utf8") -> Writer:
+    return Writer(name, share, form, rule=rule(name, form))
 
 
 def batches(lanes: list[int], size: int = 300, **more: pa.Array) -> list[pa.RecordBatch]:
@@ -64,7 +74,7 @@ def test_rows_that_fit_a_writer_by_chance_do_not_date_it() -> None:
     random = np.random.default_rng(7)
     lanes = [int(random.integers(12)) if n < 600 and n % 2 else at for n, at in enumerate(MIXED)]
     found = Identification(
-        "mixed", (Writer(JAVA, 0.7), Writer(CRC, 0.15), Writer(None, 0.15)), 12, "given", 0, 0, 0, 0, 0, 0
+        "mixed", (writer(JAVA, 0.7), writer(CRC, 0.15), Writer(None, 0.15)), 12, "given", 0, 0, 0, 0, 0, 0
     )
     traces = trace(batches(lanes), found)
     assert traces[1].first is None or traces[1].first > 1_200
@@ -87,13 +97,25 @@ def test_writers_before_a_growth_do_not_lead() -> None:
     assert now.first is not None
     assert old.last is not None
     assert old.last <= 1_500 < now.first
+    assert ways_to_agree(found, (old, now))[0] == (), "it ended before the growth: there is nothing to change"
+    before, after, first = growth(found, (old, now)) or (None, None, None)
+    assert (before, after, first) == (found.writers[0], found.writers[1], now.first)
     (fix,) = ways_to_agree(found)[0]
     assert fix.setting is None
-    assert "it knows 12 lanes, not 24" in fix.action
+    assert "if it still writes" in fix.action
+
+
+def test_a_producer_that_still_has_the_old_count_is_no_growth() -> None:
+    lanes = [lane(JAVA, key, 24 if n % 4 else 12) for n, key in enumerate(KEYS)]
+    found = identify(batches(lanes))
+    traces = trace(batches(lanes), found)
+    assert {one.lanes for one in found.writers} == {12, None}
+    assert growth(found, traces) is None
+    assert any(fixes for fixes in ways_to_agree(found, traces))
 
 
 @pytest.mark.parametrize(
-    ("writer", "wanted", "client", "setting"),
+    ("wrote", "wanted", "client", "setting"),
     [
         (CRC, JAVA, "librdkafka", "partitioner=murmur2_random"),
         ("sarama-hash", JAVA, "sarama", "Producer.Partitioner = sarama.NewMurmur2Partitioner"),
@@ -101,12 +123,12 @@ def test_writers_before_a_growth_do_not_lead() -> None:
         (JAVA, CRC, "Java, kafka-python, aiokafka, franz-go", None),
     ],
 )
-def test_the_setting_is_the_one_that_fixes_it(writer: str, wanted: str, client: str, setting: str | None) -> None:
-    found = fixes(Writer(writer, 0.1), Writer(wanted, 0.9), 12)
+def test_the_setting_is_the_one_that_fixes_it(wrote: str, wanted: str, client: str, setting: str | None) -> None:
+    found = fixes(writer(wrote, 0.1), writer(wanted, 0.9), 12)
     assert [(one.client, one.setting) for one in found] == [(client, setting)]
     assert found[0].action == (f"set {setting}" if setting else BY_HAND)
 
 
 def test_the_same_rule_over_other_bytes_is_a_matter_of_the_bytes() -> None:
-    (fix,) = fixes(Writer(JAVA, 0.1, "utf8"), Writer(JAVA, 0.9, "int64be"), 12)
+    (fix,) = fixes(writer(JAVA, 0.1), writer(JAVA, 0.9, "int64be"), 12)
     assert fix.action == "write the key as int64be, not as utf8"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
 from kafka import KafkaConsumer
 
 import keylane
+from keylane.cli.main import _run
 from keylane.errors import BrokerError, UnknownNameError, UsageError
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.group import live_group, manual_assignment
@@ -18,6 +23,7 @@ from keylane.systems.kafka.group_assignor import group_assignor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from keylane.systems.broker import Cluster
 
@@ -183,3 +189,68 @@ def test_a_plan_is_read_by_manual_assignment(broker: Cluster, topic: Callable[..
 def test_a_broker_that_is_away_is_an_error_of_one_line() -> None:
     with pytest.raises(BrokerError, match="no broker answers"):
         live_group("kafka://127.0.0.1:1", "any")
+
+
+def test_a_group_that_has_not_seen_the_new_lanes_of_a_grown_topic_is_named_until_it_has(
+    invoked: Callable[..., int], broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """The step between more partitions and the first record in them, of a topic that is grown by hand."""
+    name, group = topic(2), "latest"
+    spec = {"streams": [name], "lanes": 4, "key": {"fields": ["k"]}, "partitioner": "kafka-java"}
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "t"}, "spec": spec}
+    contract, at = tmp_path / "t.yaml", f"kafka://{broker.bootstrap}/{name}"
+    contract.write_text(yaml.safe_dump(document))
+
+    def asked() -> tuple[bool, list[str]]:
+        found = keylane.check(contract, data=at, group=group)
+        return found.ok, [one.message for one in found.findings]
+
+    own = {"group.id": group, "auto.offset.reset": "latest", "enable.auto.commit": False}
+    reader = Consumer({**librdkafka_settings(broker), **own})
+    try:
+        reader.subscribe([name])
+        wait_for(lambda: len(reader.assignment()) == 2, reader)
+        ok, messages = asked()
+        assert (ok, len(messages)) == (False, 2)
+        assert "has 2 lanes, and 4 by the contract" in messages[0]
+        client = AdminClient({**librdkafka_settings(broker)})
+        client.create_partitions([NewPartitions(name, 4)])[name].result(30)
+        ok, messages = asked()
+        assert (ok, len(messages)) == (False, 1)
+        assert "has 2 of 4 lanes, and not 2, 3" in messages[0]
+        assert invoked("check", str(contract), "--data", at, "--group", group) == 4
+    finally:
+        reader.close()
+    # The way on that it names: a member that begins anew.
+    again = Consumer({**librdkafka_settings(broker), **own})
+    try:
+        again.subscribe([name])
+        wait_for(lambda: len(again.assignment()) == 4, again)
+        assert asked() == (True, [])
+        assert invoked("check", str(contract), "--data", at, "--group", group) == 0
+    finally:
+        again.close()
+
+
+@pytest.fixture
+def invoked(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """The exit code of a command of `keylane`, in this process."""
+
+    def invoked(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["keylane", *arguments])
+        return _run()
+
+    return invoked
+
+
+@pytest.mark.parametrize("given", [("--group", "g"), ("--data", "there.csv", "--group", "g")])
+def test_a_group_without_a_topic_is_refused(
+    given: tuple[str, ...], invoked: Callable[..., int], tmp_path: Path
+) -> None:
+    contract = tmp_path / "t.yaml"
+    spec = {"streams": ["t"], "lanes": 4, "key": {"fields": ["k"]}, "partitioner": "kafka-java"}
+    document = {"apiVersion": "keylane/v1", "kind": "RoutingContract", "metadata": {"name": "t"}, "spec": spec}
+    contract.write_text(yaml.safe_dump(document))
+    (tmp_path / "there.csv").write_text("k,lane\na,1\n")
+    given = tuple(str(tmp_path / one) if one.endswith(".csv") else one for one in given)
+    assert invoked("check", str(contract), *given) == 2

@@ -186,6 +186,7 @@ def check(
     key: str | None = None,
     lane: str | None = None,
     lanes: int | None = None,
+    group: str | Sequence[str] = (),
     show_keys: bool = False,
     options: StreamOptions | None = None,
     progress: OnProgress | None = None,
@@ -193,8 +194,9 @@ def check(
     """Whether a stream keeps its contract: one contract, alone or with `data`.
 
     Two or more contracts, or two or more data sets with `key`: whether they are co-partitioned. A path is that of a
-    contract where it ends in .yaml or .yml. `ok` says whether all is well; nothing is raised for what is found. Keys
-    of examples are cut and hashed unless `show_keys`.
+    contract where it ends in .yaml or .yml. With `group` no record of `data` is read: it is asked whether each of
+    these reader groups has every lane of the contract. `ok` says whether all is well; nothing is raised for what is
+    found. Keys of examples are cut and hashed unless `show_keys`.
     """
     from keylane.errors import UsageError
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
@@ -209,7 +211,12 @@ def check(
         return compare_streams(streams, key=key, lane=lane, lanes=lanes, options=options, watch=watch, salt=salt)
     if len(contracts) == 1:
         where = None if data is None else os.fspath(data)
-        return check_contract(contracts[0], where, lane=lane, lanes=lanes, options=options, watch=watch, salt=salt)
+        (one,), groups = contracts, (group,) if isinstance(group, str) else group
+        return check_contract(
+            one, where, lane=lane, lanes=lanes, groups=groups, options=options, watch=watch, salt=salt
+        )
+    if group:
+        raise UsageError.of("groups go with one contract, and with data", got=f"{len(contracts)} contracts")
     if data is not None:
         raise UsageError.of("data goes with one contract", got=f"{len(contracts)} contracts")
     return compare_contracts(contracts)

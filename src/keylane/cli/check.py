@@ -39,6 +39,13 @@ MISPLACED = "Rows that are not where the contract puts their key:"
 @click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: lane or partition.")
 @click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="NAME",
+    help="Read no record: does this reader group of --data have every lane of the contract?",
+)
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @range_options
 @reading_options
@@ -49,6 +56,7 @@ def check(
     key: str | None,
     lane: str | None,
     lanes: int | None,
+    groups: tuple[str, ...],
     show_keys: bool,
     output: str,
     **options: Any,
@@ -65,6 +73,7 @@ def check(
     keylane check payments.yaml refunds.yaml
     keylane check payments.parquet refunds.parquet --key merchant_id
     keylane check payments.yaml --data kafka://broker:9092/payments
+    keylane check payments.yaml --data kafka://broker:9092/payments --group ledger
 
     Data is a file, a folder, a topic or a Kinesis stream. A topic is read at read_committed, up to where it ends when
     this begins; its partitions are the lanes, and its keys the contract's key, unless --value gives the format of
@@ -80,6 +89,10 @@ def check(
     contracts = [path for path in paths if is_contract_file(path)]
     if contracts and len(contracts) < len(paths):
         raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
+    if groups and (data is None or len(paths) > 1):
+        raise click.UsageError("--group goes with one contract and --data ADDRESS")
+    if groups and (lane or key or show_keys or read_range is not None):
+        raise click.UsageError("with --group no record is read: --key, --lane, --show-keys and a part do not apply")
     if len(paths) > 1 and data:
         raise click.UsageError("--data goes with one contract")
     # One data set, or several without a key, are refused for that.
@@ -88,7 +101,7 @@ def check(
     from keylane.systems.masks import salt_of
 
     # A contract alone shows no keys: its check leaves no secret behind.
-    read = data or (None if contracts else paths[0])
+    read = (data or (None if contracts else paths[0])) if not groups else None
     salt = None if show_keys or read is None else salt_of(read, secrets.token_bytes(16))
     if not contracts:
         compared = compare_streams(paths, key=key, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
@@ -96,8 +109,10 @@ def check(
     if len(paths) > 1:
         named = str if show_keys else partial(_masked, paths[0], secrets.token_bytes(16))
         return as_result(compare_contracts([Path(path) for path in paths], name_key=named)), output
-    found = check_contract(Path(paths[0]), data, lane=lane, lanes=lanes, options=reading, watch=_counted, salt=salt)
-    if data is not None:
+    found = check_contract(
+        Path(paths[0]), data, lane=lane, lanes=lanes, groups=groups, options=reading, watch=_counted, salt=salt
+    )
+    if data is not None and not groups:
         _note_empty_cells(paths[0], data, reading)
     return as_result(found), output
 

@@ -288,7 +288,7 @@ class ChangeReason(Document):
 class ByHand(Document):
     """What only people can do, and how."""
 
-    who: Literal["producers", "consumers", "streams", "joined streams", "afterwards"]
+    who: Literal["producers", "consumers", "streams", "readers", "joined streams", "afterwards"]
     what: str
     commands: list[str]
 

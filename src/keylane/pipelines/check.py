@@ -72,13 +72,15 @@ def check_contract(
     *,
     lane: str | None = None,
     lanes: int | None = None,
+    groups: Sequence[str] = (),
     options: StreamOptions | None = None,
     watch: Watch = iter,
     salt: bytes | None = None,
 ) -> CheckedFindings:
     """One contract: its text, its golden read, keys chosen by hand; and data, where it is given.
 
-    A contract with problems gives them as `CheckedFindings`. `watch` sees the batches of the data go by; with a `salt`
+    With `groups` no record is read: it is asked whether each of these reader groups has every lane of the contract. A
+    contract with problems gives them as `CheckedFindings`. `watch` sees the batches of the data go by; with a `salt`
     keys of the data are shown cut, with a hash that it goes into.
     """
     contract, findings = examined(given)
@@ -101,7 +103,9 @@ def check_contract(
         "hot_key_rules": len(contract.spec.hot_keys),
         "answers": kept,
     }
-    if data is None:
+    if groups:
+        findings = [*findings, *_of_groups(contract, data, lanes, groups, options)]
+    if data is None or groups:
         return CheckedContract(**_judged(findings), **checked)
     options = options or StreamOptions()
     # Without a word on values the contract's only key field is the message's key, as producers send it.
@@ -114,6 +118,30 @@ def check_contract(
     lane = lane or described.lane or endpoint.lane_column(fields_of(contract))
     counts, more, is_shown = _against(contract, described, lane, lanes, watch, salt, read)
     return CheckedData(**_judged([*findings, *located_in(more, given)], shown=is_shown), **checked, data=counts)
+
+
+def _of_groups(
+    contract: Contract, data: str | None, lanes: int | None, groups: Sequence[str], options: StreamOptions | None
+) -> Iterator[Finding]:
+    """Lanes that a reader group does not have yet: what is written there now it may never read."""
+    if data is None:
+        raise UsageError.of("the groups of which stream is not given", got=groups[0], hint="--data ADDRESS")
+    endpoint = open_endpoint(data, options)
+    for group in groups:
+        there, known = endpoint.lanes_known_to(group)
+        wanted = lanes or (there if contract.spec.lanes == "live" else contract.spec.lanes)
+        if there != wanted:
+            yield Finding("error", "spec.lanes", f"{endpoint.address} has {there} lanes, and {wanted} by the contract")
+        missing = sorted(set(range(max(there, wanted))) - known)
+        if missing:
+            named = listed_names([str(lane) for lane in missing])
+            yield Finding(
+                "error",
+                f"group {group}",
+                f"has {len(known)} of {wanted} lanes, and not {named}: what is written there before it does, it misses "
+                "by auto.offset.reset=latest; wait for it (metadata.max.age.ms), or restart its members, or set "
+                "earliest or by_duration",
+            )
 
 
 def _against(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NONE: Final = "0" * 64
 _SEE_LANES: Final = (
-    "producers see new lanes by themselves, some minutes apart: restart all of them together, after the drain below"
+    "producers see new lanes by themselves, some minutes apart: start all of them together, after the drain above"
 )
 
 
@@ -76,15 +76,16 @@ def by_hand(
 ) -> list[ByHand]:
     """What only people can do, in the order in which to do it; `path` is the file of the contract.
 
-    `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`; `brokers`
-    is what producers connect to. `later` are the streams as `keylane check` reads what comes into them afterwards; None
-    where nobody knows where they are.
+    `commands` are those of the system that the streams are in, by what they do: `lag`, and `grow STREAM`; `at STREAM`
+    is its address, and `brokers` what producers connect to. `later` are the streams as `keylane check` reads what comes
+    into them afterwards; None where nobody knows where they are.
     """
     known = commands or {}
     return [
-        *_grow(plan, streams, known),
-        *_producers(plan, contract, path, known.get("brokers")),
         *_consumers(plan, known),
+        *_grow(plan, streams, known),
+        *_owned(plan, path, streams, known),
+        *_producers(plan, contract, path, known.get("brokers")),
         *_joined(plan),
         *_after(plan, path, later),
     ]
@@ -106,18 +107,38 @@ def streams_of(contract: Contract, there: dict[str, int] | None = None) -> list[
 
 def _grow(plan: PlanDocument, streams: list[AppliedStream], commands: dict[str, str]) -> Iterator[ByHand]:
     """Streams with another lane count than the contract's: as they are; where none was looked at, as today's has it."""
+    for one, has in _to_change(plan, streams):
+        what = (
+            f"{one.stream} has {has} lanes (partitions) and needs {one.lanes}. Keys change lane with it, so only once "
+            f"the producers are stopped and the consumers have read everything; or copy it with keylane route"
+        )
+        shown = commands.get(f"grow {one.stream}")
+        yield ByHand(who="streams", what=what, commands=[shown] if shown and has < (one.lanes or 0) else [])
+
+
+def _to_change(plan: PlanDocument, streams: list[AppliedStream]) -> Iterator[tuple[AppliedStream, int]]:
+    """Streams with another lane count than the contract's, and the count that they have."""
     before = plan.today.lanes if plan.today and plan.today.lanes != plan.chosen.lanes else None
     for one in streams:
         unseen = one.action == "not-checked" and one.lanes == plan.chosen.lanes
         has = one.there if one.action == "by-hand" else before if unseen else None
-        if has is None:
+        if has is not None:
+            yield one, has
+
+
+def _owned(plan: PlanDocument, path: str, streams: list[AppliedStream], commands: dict[str, str]) -> Iterator[ByHand]:
+    """Between more lanes and the first record in them: a reader that has not seen a lane may begin behind it."""
+    for one, has in _to_change(plan, streams):
+        if has >= (one.lanes or 0):
             continue
         what = (
-            f"{one.stream} has {has} lanes (partitions) and needs {one.lanes}. Keys change lane with it, so stop "
-            f"the producers and let the consumers read everything first; or copy it with keylane route"
+            f"wait until every reader group has all {one.lanes} lanes of {one.stream}, before a producer starts: by "
+            "auto.offset.reset=latest a group misses what is written to a lane before it sees the lane, up to "
+            "metadata.max.age.ms later. Or set earliest or by_duration first"
         )
-        shown = commands.get(f"grow {one.stream}")
-        yield ByHand(who="streams", what=what, commands=[shown] if shown and has < (one.lanes or 0) else [])
+        at = commands.get(f"at {one.stream}")
+        check = [f"keylane check {shlex.quote(path)} --data {shlex.quote(at)} --group NAME"] if at else []
+        yield ByHand(who="readers", what=what, commands=check)
 
 
 def _producers(plan: PlanDocument, contract: Contract, path: str, brokers: str | None) -> Iterator[ByHand]:
@@ -127,7 +148,7 @@ def _producers(plan: PlanDocument, contract: Contract, path: str, brokers: str |
         # Without a contract of today nothing moves, so there is nothing to drain.
         what = (
             "every producer has to place records by the contract: a client's own partitioner does not know the keys "
-            f"that it names. Deploy them together{', after the drain below' if plan.change is not None else ''}"
+            f"that it names. Deploy them together{', after the drain above' if plan.change is not None else ''}"
         )
         yield ByHand(
             who="producers",
@@ -159,7 +180,7 @@ def _consumers(plan: PlanDocument, commands: dict[str, str]) -> Iterator[ByHand]
     merged = f"a lane of the new contract can hold keys that were in {change.fan_in} of today's lanes"
     waits = f" ({merged})" if change.fan_in and change.fan_in > 1 else ""
     moved = f"{share(change.moved_traffic or 0)} of the records change lane"
-    what = f"drain: {moved}, so stop the producers, wait until no consumer group lags{waits}, then start the new ones"
+    what = f"drain: {moved}, so stop the producers, and wait until no consumer group lags{waits}; new ones start last"
     yield ByHand(who="consumers", what=what, commands=[commands["lag"]] if "lag" in commands else [])
     if plan.chosen.tier_lanes:
         yield ByHand(who="consumers", what="consumers have to read the stream of the tier as well", commands=[])

@@ -516,6 +516,13 @@ class Endpoint:
         """Let groups without an offset in a lane begin there; False for those that are active, and keep their own."""
         self._lacks("keep the offsets of groups")
 
+    def lanes_known_to(self, group: str) -> tuple[int, frozenset[int]]:
+        """How many lanes there are, and those that a reader group will not miss a record of.
+
+        Those that a member owns, and those of which an offset is committed.
+        """
+        self._lacks("be asked for the lanes of a reader group")
+
     def query_registry(self, *, create: bool) -> AbstractContextManager[QueryRegistry]:
         """The stream as a registry of standing queries; `create` makes one where there is none."""
         self._lacks("hold a registry of queries")

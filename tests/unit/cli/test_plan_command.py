@@ -599,7 +599,7 @@ def test_a_first_contract_has_nothing_to_drain(run: Run, stored: Path, today: Pa
     text, who = steps()
     assert ("Deploy them together" in text, "drain" in text, "consumers" in who) == (True, False, False)
     text, who = steps("--contract", today)
-    assert ("after the drain below" in text, "drain: " in text, "consumers" in who) == (True, True, True)
+    assert ("after the drain above" in text, "drain: " in text, "consumers" in who) == (True, True, True)
 
 
 def test_rows_for_programs_have_the_values_of_the_document(run: Run, stored: Path, today: Path) -> None:

@@ -144,6 +144,18 @@ class KafkaEndpoint(Endpoint):
         with source.connected() as cluster:
             return cluster.replicas(source.address.name)
 
+    def lanes_known_to(self, group: str) -> tuple[int, frozenset[int]]:
+        """By the members of the group, and by its offsets."""
+        from keylane.systems.kafka.group import live_group
+
+        with self.connected() as cluster:
+            lanes = cluster.lanes([self.address.name])[self.address.name]
+        if not lanes:
+            raise DataError.of(f"no such topic at {self.address.authority}", got=self.address.name)
+        found = live_group(f"kafka://{self.address.authority}", group, self.access.properties)
+        owned = (lane for several in found.assignment.as_lists().values() for lane in several)
+        return lanes, frozenset(lane for topic, lane in (*owned, *found.lag) if topic == self.address.name)
+
     def migration_journal(self) -> MigrationJournal:
         """The topic, of one partition; `begin` makes it."""
         from keylane.systems.kafka.migration import TopicJournal
@@ -158,7 +170,8 @@ class KafkaEndpoint(Endpoint):
             for name, count in lanes.items()
         }
         lag = f"kafka-consumer-groups.sh {at} --describe --all-groups"
-        return {"lag": lag, "brokers": self.address.authority, **grow}
+        there = {f"at {name}": f"kafka://{self.address.authority}/{name}" for name in lanes}
+        return {"lag": lag, "brokers": self.address.authority, **grow, **there}
 
     def identity(self) -> str:
         """The topic's id."""

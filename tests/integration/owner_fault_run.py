@@ -71,7 +71,7 @@ class FaultRun:
         self.settle()
         now = self.run.owners()
         spared = [k for k in range(INSTANCES) if kind.startswith("zk") or k != instance]
-        self.moved += [f"{kind}: id {k}" for k in spared if now[k]["epoch"] != before[k]["epoch"]]
+        self.moved += [f"{kind}: id {k}" for k in spared if now[k]["term"] != before[k]["term"]]
         self.faults.append(about)
         print(json.dumps(about), file=sys.stderr, flush=True)
 
@@ -81,8 +81,8 @@ class FaultRun:
         self.run.wait_until(lambda: self._successor(victim, instance, begun) is not None, f"id {instance} owned again")
         owned = self._successor(victim, instance, begun)
         assert owned is not None
-        about |= {"instance": instance, "epoch": owned["epoch"], "owned_again_seconds": round(owned["at"] - begun, 2)}
-        self.run.wait_for("serving", since=begun, instance=instance, epoch=owned["epoch"])
+        about |= {"instance": instance, "term": owned["term"], "owned_again_seconds": round(owned["at"] - begun, 2)}
+        self.run.wait_for("serving", since=begun, instance=instance, term=owned["term"])
 
     def _successor(self, victim: int, instance: int, since: float) -> dict[str, Any] | None:
         owned = self.run.owners()[instance]
@@ -92,7 +92,7 @@ class FaultRun:
         """Return when every id is served by the process that owns it."""
         for instance in range(INSTANCES):
             owned = self.run.owners()[instance]
-            self.run.wait_for("serving", pid=owned["pid"], instance=instance, epoch=owned["epoch"])
+            self.run.wait_for("serving", pid=owned["pid"], instance=instance, term=owned["term"])
         self.run.wait_for_outputs()
 
     def again(self, home: int) -> None:
@@ -207,7 +207,7 @@ def summary(fault_run: FaultRun, seed: int) -> dict[str, Any]:
         "by_kind": {kind: sum(fault["kind"] == kind for fault in fault_run.faults) for kind in KINDS},
         "records": sum(map(len, sources.values())),
         "accepted": len(outputs),
-        "epochs": len({one.epoch for one in outputs}),
+        "terms": len({one.term for one in outputs}),
         "broken_rules": {rule: count for rule, count in verdict.counts.items() if count},
         "wrong_states": wrong_states(sources, outputs),
         "healthy_moved": fault_run.moved,

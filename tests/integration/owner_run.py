@@ -26,8 +26,8 @@ from tests.integration.owner_worker import chained
 
 from keylane.history.check import check
 from keylane.history.rows import rows
-from keylane.systems.kafka.owner_epochs import EpochFilter
-from keylane.systems.messages.headers import EPOCH, SOURCE
+from keylane.systems.kafka.owner_terms import TERM, TermFilter, term_of
+from keylane.systems.messages.headers import SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,14 @@ class Output(NamedTuple):
     offset: int
     source: str
     source_offset: int
-    epoch: int
+    term: int
     value: bytes
+
+
+def term_in(headers: dict[str, bytes]) -> int:
+    found = term_of(headers[TERM])
+    assert found is not None, headers
+    return found[1]
 
 
 @dataclass
@@ -178,9 +184,9 @@ class OwnerRun:
                 return False
         return True
 
-    def outputs(self, raw: bool = False) -> tuple[list[Output], EpochFilter]:
+    def outputs(self, raw: bool = False) -> tuple[list[Output], TermFilter]:
         """Every output that a reader accepts; raw: every record, whoever wrote it."""
-        reader, fence = self._reader(), EpochFilter()
+        reader, fence = self._reader(), TermFilter()
         try:
             found = []
             for lane in range(self.lanes):
@@ -207,7 +213,7 @@ class OwnerRun:
 
     @staticmethod
     def _read(
-        reader: Consumer, topic: str, lane: int, low: int, high: int, fence: EpochFilter | None = None
+        reader: Consumer, topic: str, lane: int, low: int, high: int, fence: TermFilter | None = None
     ) -> list[Output]:
         out = []
         for message in messages_of(reader, topic, lane, low, high):
@@ -217,7 +223,7 @@ class OwnerRun:
                     fence.judged(message)
                 continue
             source, _, offset = headers[SOURCE].decode().rpartition("/")
-            out.append(Output(lane, message.offset(), source, int(offset), int(headers[EPOCH]), message.value()))
+            out.append(Output(lane, message.offset(), source, int(offset), term_in(headers), message.value()))
         return out
 
     @staticmethod
@@ -281,19 +287,19 @@ def history(topic: str, sources: dict[int, list[bytes]], outputs: list[Output]) 
             key=[one.source.rpartition("/")[2].encode() for one in outputs],
             lane=[one.lane for one in outputs],
             offset=[one.offset for one in outputs],
-            epoch=[one.epoch for one in outputs],
+            epoch=[one.term for one in outputs],
         )
     )
     spans: dict[tuple[int, int], list[int]] = {}
     for one in outputs:
-        spans.setdefault((one.lane, one.epoch), []).append(one.offset)
-    owns = [(lane, epoch, min(at), max(at) + 1) for (lane, epoch), at in spans.items()]
+        spans.setdefault((one.lane, one.term), []).append(one.offset)
+    owns = [(lane, term, min(at), max(at) + 1) for (lane, term), at in spans.items()]
     made.append(
         rows(
             "own",
             lane=[one[0] for one in owns],
             epoch=[one[1] for one in owns],
-            who=[f"epoch {one[1]}" for one in owns],
+            who=[f"term {one[1]}" for one in owns],
             t0=[one[2] for one in owns],
             t1=[one[3] for one in owns],
         )

@@ -48,7 +48,7 @@ def test_a_group_is_resized_while_nobody_holds_an_id(zookeeper: ZooKeeperServers
             one.answer(Acquire("a", (0,), TTL))
         grown = other.answer(Acquire("b", (2,), TTL))
         assert grown is not None
-        assert grown.epoch == mine.epoch + 1
+        assert grown.term == mine.term + 1
 
 
 def test_a_group_is_not_resized_while_an_id_is_taken(
@@ -116,7 +116,7 @@ def test_a_lease_goes_with_the_session_and_a_late_renewal_is_refused(zookeeper: 
         until = time.monotonic() + 120
         while (yours := other.answer(Acquire("b", (0,), TTL))) is None:
             assert time.monotonic() < until
-        assert yours.epoch == mine.epoch + 1
+        assert yours.term == mine.term + 1
         assert refused_soon(one, mine)
 
 
@@ -128,7 +128,7 @@ def test_what_a_request_without_an_answer_has_left_is_taken_back(zookeeper: ZooK
         assert other.answer(Acquire("b", (0,), TTL)) is None
         again = one.answer(Acquire("a", (0,), TTL))
         assert again is not None
-        assert again.epoch == ghost.epoch + 1
+        assert again.term == ghost.term + 1
         assert one.answer(Renew(ghost)) is None
 
 

@@ -5,6 +5,8 @@ The long run, with ZooKeeper and cut networks: `test_owner_faults.py`.
 
 from __future__ import annotations
 
+import re
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -12,7 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from tests.integration.owner_run import OwnerRun, judged, messages_of, reader_of, resume, wrong_states
@@ -22,13 +24,15 @@ from keylane.errors import DataError, FencedError, KeylaneError
 from keylane.groups.ownership import Lease, Terms, claim_of
 from keylane.systems.kafka import InputRecord, JsonStep, LaneOwner, OutputRecord, OwnerPlan, kafka_access
 from keylane.systems.kafka import owner as owning
+from keylane.systems.kafka.owner_terms import TermFilter
 from keylane.systems.kafka.owner_writers import Duty, Produced, TransactionalWriter, fence_all
 from keylane.systems.leases import open_leases
 from keylane.systems.leases.keeper import LeaseKeeper
 from keylane.systems.leases.sqlite import sqlite_leases
+from keylane.systems.snapshots import Snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from keylane.systems.broker import Cluster
@@ -56,7 +60,7 @@ def paused_and_killed(run: OwnerRun) -> None:
     killed = time.monotonic()
     run.end(successor)
     again = run.wait_for("owned", since=killed, pid=paused)
-    assert (owned["epoch"], again["epoch"]) == (2, 3)
+    assert (owned["term"], again["term"]) == (2, 3)
     run.wait_for("serving", since=killed, pid=paused)
     run.wait_for_outputs()
 
@@ -78,11 +82,11 @@ def test_a_paused_owner_gets_no_record_accepted_by_the_broker(run_of: Callable[[
         sources, (outputs, _) = run.sources(), run.outputs(raw=True)
     verdict = judged(run.topic, sources, outputs)
     assert verdict.ok, verdict.violations
-    assert {one.epoch for one in outputs} == {1, 2, 3}
+    assert {one.term for one in outputs} == {1, 2, 3}
     assert wrong_states(sources, outputs) == 0
 
 
-def test_a_paused_owner_gets_no_record_accepted_by_readers_of_epochs(run_of: Callable[[str], OwnerRun]) -> None:
+def test_a_paused_owner_gets_no_record_accepted_by_readers_of_terms(run_of: Callable[[str], OwnerRun]) -> None:
     with run_of("headers") as run:
         paused_and_killed(run)
         run.finish()
@@ -143,13 +147,14 @@ def owned(
     seconds: float = 60.0,
     until: int = 0,
     midway: tuple[int, Callable[[], None]] = (0, lambda: None),
+    step: Echo | None = None,
 ) -> None:
     """Run an owner in this process until it has written so many records, and stop it gracefully.
 
     `midway` is called once, when it has written so many.
     """
     with open_leases(plan.folder.parent / "leases.db", plan.group, instances, TTL) as store:
-        owner = LaneOwner(plan, Echo(), store)
+        owner = LaneOwner(plan, step or Echo(), store)
         failure: list[BaseException] = []
 
         thread = Thread(target=failing_into(failure, owner.run))
@@ -294,3 +299,131 @@ def test_another_number_of_ids_begins_behind_a_fence(
         values = [message.value() for message in messages_of(reader, output, lane, 0, 10**6)]
         assert values == [str(number).encode() for number in range(1, 11)]
     reader.close()
+
+
+class Yielding(Echo):
+    """The same as a generator: what it does to the state happens as its outputs are read."""
+
+    def apply(self, state: dict[str, Any], record: InputRecord) -> Iterator[OutputRecord]:
+        yield from super().apply(state, record)
+
+
+@pytest.mark.parametrize("step", [Echo, Yielding])
+def test_a_replay_makes_the_same_state_however_a_step_returns_its_outputs(
+    step: type[Echo], broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    plan = plan_of(broker, "replayed", topic(1, "owned"), topic(1, "made"), tmp_path)
+    send(broker, plan.topic, 5)
+    owned(plan, 1, until=5, step=step())
+    shutil.rmtree(plan.folder)
+    send(broker, plan.topic, 3)
+    owned(plan, 1, until=3, step=step())
+    assert outputs_of(plan) == [str(number).encode() for number in range(1, 9)]
+
+
+def plan_of(broker: Cluster, group: str, source: str, output: str, folder: Path, **more: Any) -> OwnerPlan:
+    access = kafka_access(broker.bootstrap)
+    return OwnerPlan(access, f"{group}-{source}", source, output, folder / "snapshots", Terms(TTL), **more)
+
+
+def outputs_of(plan: OwnerPlan, fence: TermFilter | None = None) -> list[bytes]:
+    """What is in the only partition of the output; of a reader with a filter, what that lets through."""
+    reader = reader_of(plan.access.brokers)
+    try:
+        there = [message for message in messages_of(reader, plan.output, 0, 0, 10**6) if message.value() is not None]
+        if fence is None:
+            return [message.value() for message in there]
+        every = messages_of(reader, plan.output, 0, 0, 10**6)
+        return [message.value() for message in every if fence.accepts(message)]
+    finally:
+        reader.close()
+
+
+def test_two_groups_of_one_topic_share_a_folder_and_no_state(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    one = plan_of(broker, "one", topic(1, "owned"), topic(1, "made"), tmp_path)
+    send(broker, one.topic, 5)
+    owned(one, 1, until=5)
+    other = replace(one, group=f"other-{one.topic}", output=topic(1, "made"))
+    owned(other, 1, until=5)
+    assert outputs_of(one) == outputs_of(other) == [str(number).encode() for number in range(1, 6)]
+
+
+@pytest.mark.parametrize("left", ["notes and snapshots", "notes", "snapshots", "nothing"])
+def test_a_lost_store_of_leases_gives_terms_above_those_that_were_given(
+    left: str, broker: Cluster, topic: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(broker, "lost", topic(1, "owned"), topic(1, "made"), tmp_path, fence="headers")
+    for many in (3, 2, 2):
+        send(broker, plan.topic, many)
+        owned(plan, 1, until=many)
+    (tmp_path / "leases.db").unlink()
+    if "notes" not in left:
+        monkeypatch.setattr(LaneOwner, "_noted_terms", lambda *_: {})
+    if "snapshots" not in left:
+        monkeypatch.setattr(Snapshots, "highest_term", lambda *_: 0)
+    send(broker, plan.topic, 2)
+    owned(plan, 1, until=2)
+    fence = TermFilter()
+    known = outputs_of(plan, fence)
+    if left == "nothing":
+        assert len(known) == 7, "twin: readers take the new owner for a former one"
+        return
+    assert known == [str(number).encode() for number in range(1, 10)]
+    assert not fence.counts["stale"]
+    newest, _ = Snapshots(plan.folder, plan.group).newest(plan.topic, 0)
+    assert newest is not None
+    assert newest.position == 9
+
+
+@pytest.mark.parametrize("gone", [(), ("snapshots",), ("snapshots", "notes")])
+def test_offsets_that_are_gone_are_refused_and_the_command_that_is_named_goes_on_exactly_once(
+    gone: tuple[str, ...], broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    plan = plan_of(broker, "expired", topic(1, "owned"), topic(1, "made"), tmp_path)
+    send(broker, plan.topic, 5)
+    owned(plan, 1, until=5)
+    owned(plan, 1)
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for group in (plan.group, *([owning.notes_of(plan.group)] if "notes" in gone else [])):
+        client.delete_consumer_groups([group])[group].result(30)
+    if "snapshots" in gone:
+        shutil.rmtree(plan.folder)
+    send(broker, plan.topic, 2)
+    with pytest.raises(DataError, match="are gone, or went back") as caught:
+        owned(plan, 1, until=2)
+    assert len(outputs_of(plan)) == 5
+    found = re.search(r"--group (\S+) --reset-offsets --topic (\S+):0 --to-offset (\d+) --execute", str(caught.value))
+    assert found is not None
+    group, name, at = found.groups()
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(name, 0, int(at))], asynchronous=False)
+    consumer.close()
+    owned(plan, 1, until=2)
+    assert outputs_of(plan) == [str(number).encode() for number in range(1, 8)]
+
+
+def test_offsets_that_went_back_are_refused(broker: Cluster, topic: Callable[..., str], tmp_path: Path) -> None:
+    plan = plan_of(broker, "reset", topic(1, "owned"), topic(1, "made"), tmp_path)
+    send(broker, plan.topic, 5)
+    owned(plan, 1, until=5)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": plan.group})
+    consumer.commit(offsets=[TopicPartition(plan.topic, 0, 2)], asynchronous=False)
+    consumer.close()
+    with pytest.raises(DataError, match="went back"):
+        owned(plan, 1, until=1)
+
+
+def test_a_new_group_begins_on_an_output_that_others_have_written_to(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Twin of those above: nobody has lost anything."""
+    one = plan_of(broker, "one", topic(1, "owned"), topic(1, "made"), tmp_path)
+    send(broker, one.topic, 5)
+    owned(one, 1, until=5)
+    other = replace(one, group=f"other-{one.topic}", folder=tmp_path / "other")
+    owned(other, 1, until=5)
+    send(broker, one.topic, 1)
+    owned(other, 1, until=1)
+    assert len(outputs_of(one)) == 11

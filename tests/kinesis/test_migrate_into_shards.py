@@ -86,7 +86,7 @@ def test_what_a_killed_copy_writes_again_is_counted(kinesalite: KinesisServer, t
     done = run("migrate", "run", str(plan), "--producers-stopped")
     assert done.returncode == 0, done.stderr
     assert "at least once" in done.stdout
-    found = printed(run("migrate", "verify", str(plan), "-o", "json"))
+    found = printed(run("migrate", "verify", str(plan), "-o", "json"), 4)
     assert (broken(found), found["repeats"], found["copies"]) == ({}, 100, "at-least-once")
     assert "with 100 repeats" in run("migrate", "verify", str(plan)).stdout
 

@@ -21,7 +21,7 @@ COLUMNS: Final = ("guard", "accepted", "zombie_writes", "wrong_positions", "refu
 WORDS: Final[dict[FenceName, str]] = {
     "leases": "leases alone",
     "leases-early": "leases alone, owners stop 30% earlier",
-    "leases-fenced": "leases, and a fence by epoch",
+    "leases-fenced": "leases, and a fence by term",
     "sessions": "sessions of a group alone",
     "sessions-fenced": "sessions, and a fence by generation",
 }
@@ -53,7 +53,7 @@ def fence(hours: float, seed: int, lease: float, pause: float | None, drift: flo
     """Run owners of lanes through simulated hours of pauses, crashes, cuts and lost messages, with and without a fence.
 
     Three owners and a spare hold leases and write to 12 lanes; two groups of readers commit the records of 4 lanes.
-    What is counted is what the store accepts. A fence is a check of the epoch or generation that a write carries. The
+    What is counted is what the store accepts. A fence is a check of the term or generation that a write carries. The
     same seed gives the same run. Nothing is started or written: a few seconds of this process.
 
     \b
@@ -83,7 +83,7 @@ def _simulated(hours: float, seed: int, lease: float, pause: float, drift: float
     owned = ("leases", leases), ("leases-early", early), ("leases-fenced", leases._replace(fenced=True))
     for name, setup in owned:
         lived = LeaseSimulation(_chance(seed), setup).run(hours)
-        trials.append(_trial(name, lived, lived.epochs, lease, fenced=setup.fenced))
+        trials.append(_trial(name, lived, lived.terms, lease, fenced=setup.fenced))
     for fenced in (False, True):
         guard: FenceName = "sessions-fenced" if fenced else "sessions"
         read = GroupSimulation(_chance(seed), assignor("sticky"), groups._replace(fenced=fenced)).run(hours)
@@ -130,7 +130,7 @@ def as_result(found: FenceDocument) -> Result:
     alone, fenced = trials["leases"], trials["leases-fenced"]
     rows = [{"guard": WORDS[one.name], **one.as_json()} for one in found.trials]
     forms = {"longest_free": duration}
-    heads = {"ownerships": "epochs or generations"}
+    heads = {"ownerships": "terms or generations"}
     broken = [
         f"{WORDS[one.name]}: {rule.rule}: {rule.first_seen}"
         for one in found.trials
@@ -156,6 +156,6 @@ def _lines(found: FenceDocument) -> list[str]:
     why = "It looked at its lease, was paused or its message was late, and wrote: no lease can see that"
     return [
         f"{run}, {faults} in the first; {leases}; {clocks}.",
-        f"A zombie write is {zombie}. {why}. A fence compares epochs where the write arrives.",
+        f"A zombie write is {zombie}. {why}. A fence compares terms where the write arrives.",
         "Longest free: how long a lane was without an owner since the last fault; at most two leases are expected.",
     ]

@@ -5,7 +5,7 @@
     balance       even counts with the fewest moves: what the sticky assignors share
     invariants    what every assignment keeps, how even it is, and what has moved
     changes       members that come, go, restart: what moves, what waits, and for how long
-    ownership     static ownership: ids, leases, epochs that only grow, and the fence that refuses former owners
+    ownership     static ownership: ids, leases, terms that only grow, and the fence that refuses former owners
     coordinator   a group's coordinator as a state machine: generations, sessions, two-phase rebalances; not a broker
     member        the other end of that protocol
     simulation    a seeded simulator: processes that pause and crash, a network that loses, delays and repeats

@@ -1,10 +1,10 @@
 """Simulated hours of static ownership: owners and spares, the store of their leases, and the log that they write to.
 
-Owners renew, work by their own view of the lease, and write with their epoch; they are paused for up to four leases,
+Owners renew, work by their own view of the lease, and write with their term; they are paused for up to four leases,
 also between the look at the lease and the write, crash, are cut off, and the store is started again. Rules: the log
 accepts no write of an earlier owner (a zombie), every record is written once, the store never has two live leases of
 one id, a lane that is free has an owner again within two leases of the last fault, and who is healthy keeps its
-epoch.
+term.
 
 With `fenced=False` the log takes whatever comes, and the leases are all that is left: this twin has to be caught. A
 larger `Terms.drift` in the setup, an owner that stops counting on its lease earlier, makes zombies rarer and does not
@@ -69,7 +69,7 @@ class LeaseOutcome(NamedTuple):
     hours: float
     events: int
     faults: dict[str, int]
-    epochs: int
+    terms: int
     accepted: int
     #: Writes and announcements of earlier owners that the fence refused.
     refused: int
@@ -112,7 +112,7 @@ class LeaseSimulation:
             self.simulation.now / 3600,
             self.simulation.events,
             dict(sorted(self.faults.begun.items())),
-            self.table.epoch,
+            self.table.term,
             self.writes.accepted,
             self.log_store.refused,
             self.free.longest / self.setup.terms.ttl,
@@ -152,15 +152,15 @@ class LeaseSimulation:
                 self.simulation.breaks("owners keep their lanes", f"{owner} lost id {lease.instance}")
 
     def open_lane(self, given: tuple[LeaseOwner, int, int]) -> None:
-        """An epoch is announced, at the log."""
-        owner, lane, epoch = given
-        self.log.send(owner.process, owner.opened, (lane, epoch, self.log_store.open(lane, epoch)))
+        """A term is announced, at the log."""
+        owner, lane, term = given
+        self.log.send(owner.process, owner.opened, (lane, term, self.log_store.open(lane, term)))
 
     def write(self, given: tuple[LeaseOwner, int, int, int]) -> None:
         """A record, at the log."""
-        owner, lane, epoch, position = given
-        accepted = self.log_store.write(lane, epoch, f"{owner.process.name} in epoch {epoch}", position)
-        self.log.send(owner.process, owner.written, (lane, epoch, position if accepted else None))
+        owner, lane, term, position = given
+        accepted = self.log_store.write(lane, term, f"{owner.process.name} in term {term}", position)
+        self.log.send(owner.process, owner.written, (lane, term, position if accepted else None))
 
     # How long lanes are free, and faults.
 
@@ -201,7 +201,7 @@ class LeaseOwner(Participant):
         super().__init__(process, leases.store)
         self.leases = leases
         self.claim: Claim
-        #: The last position of each lane that was opened in the current epoch.
+        #: The last position of each lane that was opened in the current term.
         self.positions: dict[int, int] = {}
         self.begin()
 
@@ -230,27 +230,27 @@ class LeaseOwner(Participant):
         process.after(max(self.claim.again - now, 0.05), self.ask, None)
 
     def answered(self, given: tuple[LeaseRequest, float, Lease | None]) -> None:
-        """The store's answer. A new epoch is announced to the log before anything is written."""
+        """The store's answer. A new term is announced to the log before anything is written."""
         request, sent, answer = given
         before = self.claim.lease
         self.claim = self.claim.answered(request, sent, answer, self.process.clock())
         lease = self.claim.lease
-        if (lease and lease.epoch) != (before and before.epoch):
+        if (lease and lease.term) != (before and before.term):
             self.positions = {}
             self.leases.look()
 
     def opened(self, given: tuple[int, int, int | None]) -> None:
-        """The log's answer to an epoch: where the lane ends."""
-        lane, epoch, position = given
+        """The log's answer to a term: where the lane ends."""
+        lane, term, position = given
         lease = self.claim.lease
-        if lease is not None and lease.epoch == epoch and position is not None:
+        if lease is not None and lease.term == term and position is not None:
             self.positions[lane] = position
 
     def written(self, given: tuple[int, int, int | None]) -> None:
         """The log's answer to a record."""
-        lane, epoch, position = given
+        lane, term, position = given
         lease = self.claim.lease
-        if lease is not None and lease.epoch == epoch and position is not None and lane in self.positions:
+        if lease is not None and lease.term == term and position is not None and lane in self.positions:
             self.positions[lane] = max(self.positions[lane], position)
 
     def work(self, _: None) -> None:
@@ -258,13 +258,13 @@ class LeaseOwner(Participant):
         leases, process, claim = self.leases, self.process, self.claim
         setup = leases.setup
         if claim.lease is not None and claim.holds(process.clock()):
-            epoch, between = claim.lease.epoch, process.simulation.between
+            term, between = claim.lease.term, process.simulation.between
             for lane in lanes_of(claim.lease.instance, setup.ids, setup.lanes):
                 position = self.positions.get(lane)
                 if position is None:
-                    process.send(leases.log, leases.open_lane, (self, lane, epoch))
+                    process.send(leases.log, leases.open_lane, (self, lane, term))
                 else:
-                    process.after(between(0, setup.pace), self.send, (self, lane, epoch, position + 1))
+                    process.after(between(0, setup.pace), self.send, (self, lane, term, position + 1))
         process.after(setup.pace, self.work, None)
 
     def send(self, given: tuple[LeaseOwner, int, int, int]) -> None:

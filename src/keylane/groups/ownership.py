@@ -3,23 +3,27 @@
 The rule. A group has a fixed number of ids. Whoever holds id k of n owns every lane whose number leaves the remainder k
 when it is divided by n, in every topic of the group. An id is held by a lease with a time to live, judged by the clock
 of the store alone. A lease that is live is given to nobody, not even to its own holder again; one that is over is never
-renewed. Every lease that is given gets an epoch, one more than any epoch that the group has given before. Who holds no
+renewed. Every lease that is given gets a term, one more than any term that the group has given before. Who holds no
 id is a spare: it asks again until an id is free.
 
-Worked example: 3 ids, 8 lanes, a time to live of 10 s. Instance a takes id 0 with epoch 1 and owns lanes 0, 3 and 6; b
-takes id 1 with epoch 2, c id 2 with epoch 3; d waits. At 20 s b stops without a word, having renewed at 18 s. At 28 s
-its lease is over, and d, which asks every 2.5 s, takes id 1 with epoch 4 and owns lanes 1, 4 and 7. a and c notice
-nothing. When b wakes up it still believes that it owns id 1, and writes with epoch 2: whatever it writes is refused by
-the fence, because epoch 4 is known there. Then its renewal is refused, and b is the spare.
+Worked example: 3 ids, 8 lanes, a time to live of 10 s. Instance a takes id 0 with term 1 and owns lanes 0, 3 and 6; b
+takes id 1 with term 2, c id 2 with term 3; d waits. At 20 s b stops without a word, having renewed at 18 s. At 28 s
+its lease is over, and d, which asks every 2.5 s, takes id 1 with term 4 and owns lanes 1, 4 and 7. a and c notice
+nothing. When b wakes up it still believes that it owns id 1, and writes with term 2: whatever it writes is refused by
+the fence, because term 4 is known there. Then its renewal is refused, and b is the spare.
 
 What a change does. One more lane goes to the id of its remainder, and no other lane moves. An instance that goes moves
 the lanes of its own id to a spare. Another number of ids moves most lanes, so it is changed only while nobody holds a
-lease; epochs go on from where they were.
+lease; terms go on from where they were.
+
+A store that is lost, or put back to an older copy, would give terms anew that were given before: new owners would be
+taken for former ones. So whoever takes an id compares its term with those that were left behind, in snapshots and with
+the group, and asks for one above them where it is not (`Acquire.above`).
 
 Safety never rests on the lease. The holder's own view of it ends earlier than the store's, by what clocks may drift,
 which keeps two owners from working side by side as a rule; a process that is paused between a look at its clock and a
-write breaks it all the same. What holds is the fence: what is written carries the epoch, and is refused where a higher
-one is known. Kafka's brokers do that for a transactional id, `EpochFence` does it for readers of a header.
+write breaks it all the same. What holds is the fence: what is written carries the term, and is refused where a higher
+one is known. Kafka's brokers do that for a transactional id, `TermFence` does it for readers of a header.
 
 When not to use it: where state is cheap to rebuild and members come and go with the load. The assignors of this package
 balance then; static ownership does not.
@@ -62,7 +66,7 @@ class Lease:
     """An id and its last ownership. `owner` is empty once it was released; `expires` is by the clock of the store."""
 
     instance: int
-    epoch: int = 0
+    term: int = 0
     owner: str = ""
     ttl: float = 0.0
     expires: float = 0.0
@@ -78,11 +82,12 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """Ask for the first of some ids that is free."""
+    """Ask for the first of some ids that is free. Its term is above this one, which something else has shown."""
 
     owner: str
     wanted: tuple[int, ...]
     ttl: float
+    above: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,22 +109,22 @@ LeaseRequest: TypeAlias = Acquire | Renew | Release
 
 @dataclass(frozen=True, slots=True)
 class LeaseTable:
-    """What a store holds: the last lease of every id, and the last epoch. Each step compares and sets, as one.
+    """What a store holds: the last lease of every id, and the last term. Each step compares and sets, as one.
 
     >>> table = LeaseTable.of(2)
     >>> table, mine = table.answer(Acquire("a", (0, 1), ttl=10), now=100)
     >>> mine
-    Lease(instance=0, epoch=1, owner='a', ttl=10, expires=110)
+    Lease(instance=0, term=1, owner='a', ttl=10, expires=110)
     >>> table, yours = table.answer(Acquire("b", (0,), ttl=10), now=109)
     >>> yours is None
     True
     >>> table, yours = table.answer(Acquire("b", (0,), ttl=10), now=110)
-    >>> yours.epoch, table.answer(Renew(mine), now=110)[1] is None
+    >>> yours.term, table.answer(Renew(mine), now=110)[1] is None
     (2, True)
     """
 
     leases: tuple[Lease, ...]
-    epoch: int = 0
+    term: int = 0
 
     @classmethod
     def of(cls, instances: int) -> LeaseTable:
@@ -132,7 +137,7 @@ class LeaseTable:
             return self._acquired(request, now)
         lease = request.lease
         held = self.leases[lease.instance]
-        if held.epoch != lease.epoch or not held.is_live(now):
+        if held.term != lease.term or not held.is_live(now):
             return self, None
         if isinstance(request, Release):
             return self._with(replace(held, owner="", expires=now))
@@ -141,14 +146,14 @@ class LeaseTable:
     def _acquired(self, request: Acquire, now: float) -> tuple[LeaseTable, Lease | None]:
         for instance in request.wanted:
             if not self.leases[instance].is_live(now):
-                epoch = self.epoch + 1
-                lease = Lease(instance, epoch, request.owner, request.ttl, now + request.ttl)
-                return self._with(lease, epoch)
+                term = max(self.term, request.above) + 1
+                lease = Lease(instance, term, request.owner, request.ttl, now + request.ttl)
+                return self._with(lease, term)
         return self, None
 
-    def _with(self, lease: Lease, epoch: int | None = None) -> tuple[LeaseTable, Lease]:
+    def _with(self, lease: Lease, term: int | None = None) -> tuple[LeaseTable, Lease]:
         leases = (*self.leases[: lease.instance], lease, *self.leases[lease.instance + 1 :])
-        return LeaseTable(leases, epoch or self.epoch), lease
+        return LeaseTable(leases, term or self.term), lease
 
 
 class LeaseStore(Protocol):
@@ -168,7 +173,7 @@ class LeaseStore(Protocol):
         """The ids and who holds them now: the lease of an id that nobody holds has no owner."""
 
     def resize(self, instances: int) -> None:
-        """Give the group another number of ids; refused while anybody holds one. Epochs go on from where they were."""
+        """Give the group another number of ids; refused while anybody holds one. Terms go on from where they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +222,8 @@ class Claim:
     lease: Lease | None = None
     until: float = 0.0
     again: float = float("-inf")
+    #: The highest term that is known to have been given, by whatever shows it: the store may have lost its own.
+    above: int = 0
 
     def holds(self, now: float) -> bool:
         """Whether the instance may work: by its own view, which ends before the store's."""
@@ -226,18 +233,20 @@ class Claim:
         """What to ask the store now; None where it is not time yet.
 
         A lease that is over by the instance's own view is asked to be renewed, too: as long as nobody has taken the id
-        the store may still have it, and work goes on without a new epoch.
+        the store may still have it, and work goes on without a new term.
         """
         if now < self.again:
             return None
-        return Acquire(self.owner, self.wanted, self.terms.ttl) if self.lease is None else Renew(self.lease)
+        if self.lease is not None:
+            return Renew(self.lease)
+        return Acquire(self.owner, self.wanted, self.terms.ttl, self.above)
 
     def answered(self, request: LeaseRequest, sent: float, answer: Lease | None, now: float) -> Claim:
         """The claim after an answer of the store to a request that was sent at `sent`."""
         if isinstance(request, Release) or not self._is_current(request):
             return self
         if answer is None:
-            # A refused renewal is final: the epoch is over. The next request is for a new lease, at once.
+            # A refused renewal is final: the term is over. The next request is for a new lease, at once.
             lost = self.lease is not None
             return replace(self, lease=None, until=0.0, again=now if lost else sent + self.terms.every)
         until = max(self.until, sent + self.terms.own_view) if self.lease else sent + self.terms.own_view
@@ -250,7 +259,7 @@ class Claim:
     def _is_current(self, request: Acquire | Renew) -> bool:
         """An answer to a renewal of an earlier lease, or to a second request for one, changes nothing."""
         if isinstance(request, Renew):
-            return self.lease is not None and request.lease.epoch == self.lease.epoch
+            return self.lease is not None and request.lease.term == self.lease.term
         return self.lease is None
 
 
@@ -266,15 +275,15 @@ def claim_of(owner: str, instances: int, terms: Terms, instance: int | None = No
     return Claim(owner, tuple(wanted), terms)
 
 
-class EpochFence:
-    """What a reader keeps to refuse the records of former owners: the highest epoch of every lane.
+class TermFence:
+    """What a reader keeps to refuse the records of former owners: the highest term of every lane.
 
-    Rule: a record whose epoch is below the highest that the lane has shown is stale. An owner's first record in a lane
-    raises it, so a new owner writes one before it does anything else (`keylane.systems.kafka.owner_epochs`).
+    Rule: a record whose term is below the highest that the lane has shown is stale. An owner's first record in a lane
+    raises it, so a new owner writes one before it does anything else (`keylane.systems.kafka.owner_terms`).
     Order in the log decides, no clock does: what a former owner wrote before that is its own, what comes behind is not.
 
-    >>> fence = EpochFence()
-    >>> [fence.accepts("orders/1", epoch) for epoch in (2, 2, 4, 2, 4)]
+    >>> fence = TermFence()
+    >>> [fence.accepts("orders/1", term) for term in (2, 2, 4, 2, 4)]
     [True, True, True, False, True]
     >>> fence.stale["orders/1"], fence.highest
     (1, {'orders/1': 4})
@@ -287,10 +296,10 @@ class EpochFence:
         self.highest: dict[str, int] = dict(highest or {})
         self.stale: Counter[str] = Counter()
 
-    def accepts(self, lane: str, epoch: int) -> bool:
-        """Whether a record of this epoch is its lane's owner's; a stale one is counted."""
-        if epoch < self.highest.get(lane, epoch):
+    def accepts(self, lane: str, term: int) -> bool:
+        """Whether a record of this term is its lane's owner's; a stale one is counted."""
+        if term < self.highest.get(lane, term):
             self.stale[lane] += 1
             return False
-        self.highest[lane] = epoch
+        self.highest[lane] = term
         return True

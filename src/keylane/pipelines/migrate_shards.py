@@ -147,7 +147,7 @@ def run_shards(
 def roll_back_shards(saved: SavedMigration, keeper: LeaseKeeper, patience: float) -> MigrateStatusDocument:
     """End a migration of which no call was made."""
     lease = awaited_lease(keeper, _waiting(keeper, patience))
-    append_rollback(saved.journal, lease.epoch, time.time())
+    append_rollback(saved.journal, lease.term, time.time())
     endpoint = open_endpoint(saved.address, saved.options)
     return _status(saved, endpoint.lineage(), endpoint.resharder().state(), 1)
 

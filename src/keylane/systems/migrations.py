@@ -292,10 +292,10 @@ class Driver:
                 entries = self.journal.entries()
                 check(entries)
                 self._keep_mark(entries)
-                step = self._next_step(entries, all_stopped, lease.epoch)
+                step = self._next_step(entries, all_stopped, lease.term)
                 if isinstance(step, Finished) or (most is not None and self._appended >= most):
                     return MigrationOutcome(entries, None, self._appended)
-                if self._take(step, len(entries), lease.epoch):
+                if self._take(step, len(entries), lease.term):
                     begun = self.waiting.clock()
                     said = begun - SAY_AGAIN + SAY_AFTER
                     continue
@@ -323,7 +323,7 @@ class Driver:
 
     def roll_back(self) -> MigrationOutcome:
         """Append the entry by which producers go on under the old contract; refused where the way back is closed."""
-        append_rollback(self.journal, self._lease().epoch, self.clock())
+        append_rollback(self.journal, self._lease().term, self.clock())
         entries = self.journal.entries()
         self._keep_mark(entries)
         return MigrationOutcome(entries, None, 1)
@@ -336,8 +336,8 @@ class Driver:
 
     def _lease(self, lost: Lease | None = None) -> Lease:
         found = awaited_lease(self.keeper, self.waiting)
-        if lost is not None and found.epoch != lost.epoch:
-            self.say(f"the lease was lost, and is held again: epoch {found.epoch}")
+        if lost is not None and found.term != lost.term:
+            self.say(f"the lease was lost, and is held again: term {found.term}")
         return found
 
     def _look(self, entries: tuple[Entry, ...], all_stopped: bool) -> World:

@@ -126,9 +126,9 @@ class ShardDriver:
     def _step(self, lease: Lease) -> None:
         entries = self.journal.entries()
         phase = phase_of(entries)
-        following = Entry(len(entries), lease.epoch, "begun", at=self.clock())
+        following = Entry(len(entries), lease.term, "begun", at=self.clock())
         if phase in {"begun", "resharding"}:
-            record = JournalRecord(self.journal, lease.epoch, lambda: self.keeper.holds(lease), self.clock)
+            record = JournalRecord(self.journal, lease.term, lambda: self.keeper.holds(lease), self.clock)
             try:
                 carry_out(self.plan, self.resharder, record, self.waiting, self.say)
             finally:

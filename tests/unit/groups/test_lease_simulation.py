@@ -23,7 +23,7 @@ def test_three_hours_of_faults_break_no_rule(seed: int) -> None:
     outcome = simulated(seed, 3)
     assert outcome.broken == ()
     assert outcome.refused > 0, "zombies tried"
-    assert outcome.epochs > 30
+    assert outcome.terms > 30
     assert outcome.longest_free < 2
     assert len(outcome.faults) == 10
 

@@ -12,11 +12,11 @@ from keylane.errors import UsageError
 from keylane.groups.ownership import (
     Acquire,
     Claim,
-    EpochFence,
     Lease,
     LeaseTable,
     Release,
     Renew,
+    TermFence,
     Terms,
     claim_of,
     lanes_of,
@@ -62,7 +62,7 @@ def test_a_live_lease_is_given_to_nobody_not_even_to_its_owner() -> None:
     assert [table.answer(Acquire(who, (0,), 10), now=9.9)[1] for who in "ab"] == [None, None]
 
 
-def test_a_released_lease_is_free_at_once_and_its_epoch_is_not_used_again() -> None:
+def test_a_released_lease_is_free_at_once_and_its_term_is_not_used_again() -> None:
     table, mine = LeaseTable.of(1).answer(Acquire("a", (0,), 10), now=0)
     assert mine is not None
     table, _ = table.answer(Release(mine), now=1)
@@ -88,8 +88,8 @@ STEPS = st.tuples(st.sampled_from("abcd"), st.sampled_from(["acquire", "renew", 
 
 
 @given(st.lists(STEPS, max_size=60))
-def test_ids_have_one_holder_and_epochs_only_grow(steps: list[tuple[str, str, float]]) -> None:
-    table, held, now, epochs = LeaseTable.of(2), dict[str, Lease](), 0.0, [0]
+def test_ids_have_one_holder_and_terms_only_grow(steps: list[tuple[str, str, float]]) -> None:
+    table, held, now, terms = LeaseTable.of(2), dict[str, Lease](), 0.0, [0]
     for who, what, later in steps:
         now += later
         before = [lease for lease in table.leases if lease.is_live(now)]
@@ -98,12 +98,12 @@ def test_ids_have_one_holder_and_epochs_only_grow(steps: list[tuple[str, str, fl
             assert (answer is None) == (len(before) == 2)
             if answer is not None:
                 assert answer.instance not in {lease.instance for lease in before}
-                epochs.append(answer.epoch)
+                terms.append(answer.term)
                 held[who] = answer
         elif who in held:
             table, answer = table.answer(Renew(held[who]) if what == "renew" else Release(held[who]), now)
-            assert (answer is not None) == (held[who].epoch in {lease.epoch for lease in before})
-    assert epochs == sorted(set(epochs))
+            assert (answer is not None) == (held[who].term in {lease.term for lease in before})
+    assert terms == sorted(set(terms))
 
 
 def test_a_holder_stops_before_the_store_ends_its_lease() -> None:
@@ -140,8 +140,8 @@ def test_a_store_that_does_not_answer_is_asked_again_and_the_own_view_runs_out()
 
 
 def test_the_fence_goes_on_from_what_was_kept() -> None:
-    fence = EpochFence()
+    fence = TermFence()
     assert fence.accepts("orders/0", 4)
     assert fence.accepts("orders/1", 2)
-    assert not EpochFence(fence.highest).accepts("orders/0", 3)
-    assert EpochFence().accepts("orders/0", 3), "twin: a reader that has forgotten"
+    assert not TermFence(fence.highest).accepts("orders/0", 3)
+    assert TermFence().accepts("orders/0", 3), "twin: a reader that has forgotten"

@@ -13,7 +13,7 @@
     producers  a contract in confluent-kafka and kafka-python
     transactions  the batches of a pipeline, each one transaction; query_topic: a registry of standing queries
     owner      a consumer that owns its lanes for life, with snapshots; owner_writers: what it writes, behind a fence
-    owner_epochs  the headers that say which owner wrote a record, and the filter of readers
+    owner_terms  the headers that say which owner wrote a record, and the filter of readers
     load       a producer and a consumer group that measure themselves, for `demo lesson`
     growing    live producers and a live reader of a topic that grows, for `demo migrate`
     migration  a topic that changes its lanes, and a journal in a topic; migration_clients: producers and readers by it
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.access import kafka_access
     from keylane.systems.kafka.migration_clients import GatedConsumer, MigratingProducer, spark_offsets
     from keylane.systems.kafka.owner import InputRecord, JsonStep, LaneOwner, LaneStep, OutputRecord, OwnerPlan
-    from keylane.systems.kafka.owner_epochs import EpochFilter
+    from keylane.systems.kafka.owner_terms import TermFilter
     from keylane.systems.kafka.producers import (
         PRODUCER_SETTINGS,
         KafkaPythonProducer,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PRODUCER_SETTINGS",
-    "EpochFilter",
     "GatedConsumer",
     "InputRecord",
     "JsonStep",
@@ -60,6 +59,7 @@ __all__ = [
     "MigratingProducer",
     "OutputRecord",
     "OwnerPlan",
+    "TermFilter",
     "kafka_access",
     "kafka_python_partitioner",
     "kafka_python_settings",
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "EpochFilter": "owner_epochs",
+    "TermFilter": "owner_terms",
     "kafka_access": "access",
     **dict.fromkeys(("GatedConsumer", "MigratingProducer", "spark_offsets"), "migration_clients"),
     **dict.fromkeys(("InputRecord", "JsonStep", "LaneOwner", "OutputRecord", "OwnerPlan", "LaneStep"), "owner"),

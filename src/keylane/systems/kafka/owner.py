@@ -15,12 +15,17 @@ owner goes through:
                 between the snapshot and that position are applied again, and nothing is written for them
     stopping    after SIGTERM: a last snapshot, and the id is given back, so that a spare goes on without a replay
 
+Three things are numbers that never go back, and an owner that finds one lower than it was says so instead of going on:
+the term of its lease (the store of leases was lost: another term is asked for, above those that are left in snapshots
+and with the group), the offsets of its group (they were deleted, or have expired: what was written since would be
+written again), and the id of its topic.
+
 A step has to be deterministic: the state of a lane is what its records make of an empty one, in their order. Then any
 snapshot is as good as a replay. Where the records that a state needs are gone from the topic, the owner ends with an
 error instead of going on with half a state.
 
-The lease, its epoch and why the fence is what counts: `keylane.groups.ownership`. A reader of what owners write in
-`headers` mode: `owner_epochs`. How to run it: docs/how-to/keep-state.md.
+The lease, its term and why the fence is what counts: `keylane.groups.ownership`. A reader of what owners write in
+`headers` mode: `owner_terms`. How to run it: docs/how-to/keep-state.md.
 """
 
 from __future__ import annotations
@@ -41,19 +46,22 @@ from uuid import uuid4
 from keylane.errors import BrokerError, DataError, FencedError, MissingExtraError, UsageError
 from keylane.groups.ownership import Terms, claim_of, lanes_of
 from keylane.systems.health import serving_health
-from keylane.systems.kafka.cluster import is_permanent, open_cluster
-from keylane.systems.kafka.owner_epochs import owner_headers
+from keylane.systems.kafka.cluster import explained, is_permanent, open_cluster
+from keylane.systems.kafka.owner_terms import TERM, owner_headers, term_of
 from keylane.systems.kafka.owner_writers import WRITERS, Duty, OwnerFence, Produced
+from keylane.systems.kafka.reader import TopicReader
 from keylane.systems.leases.group import check_group
 from keylane.systems.leases.keeper import STUCK_SECONDS, LeaseKeeper, stuck_after
+from keylane.systems.messages.chunks import WantedColumns
+from keylane.systems.messages.headers import number_of, origin
 from keylane.systems.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from keylane.groups.ownership import Claim, Lease, LeaseStore
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.owner_epochs import Headers
+    from keylane.systems.kafka.owner_terms import Headers
     from keylane.systems.kafka.owner_writers import OwnerWriter
 
 __all__ = ["InputRecord", "JsonStep", "LaneOwner", "LaneStep", "OutputRecord", "OwnerPlan", "Phase"]
@@ -101,7 +109,7 @@ class LaneStep(ABC, Generic[S]):
 
     @abstractmethod
     def apply(self, state: S, record: InputRecord) -> Iterable[OutputRecord]:
-        """Change the state by a record, and return what is to be written."""
+        """Change the state by a record, and return what is to be written; a generator is run to its end."""
 
     @abstractmethod
     def dump(self, state: S) -> bytes:
@@ -173,6 +181,8 @@ class _Holding(Generic[S]):
     #: What was applied and not written yet, and the positions behind it.
     pending: tuple[list[Produced], dict[int, int]] | None = None
     kept: dict[int, int] = field(default_factory=dict)
+    #: The lanes of which the cluster knows that they had an owner before.
+    noted: frozenset[int] = frozenset()
     kept_at: float = 0.0
     touched_at: float = 0.0
 
@@ -191,7 +201,7 @@ class LaneOwner(Generic[S]):
     ) -> None:
         self._plan, self._step, self._store, self._clock = plan, step, store, clock
         self._tell = tell or (lambda _what, _about: None)
-        self._stop, self._snapshots = Event(), Snapshots(plan.folder)
+        self._stop, self._snapshots = Event(), Snapshots(plan.folder, plan.group)
         # No two processes have one name, so that a lease is never taken for one's own by mistake.
         self.name = f"{plan.name or socket.gethostname()}/{os.getpid()}/{uuid4().hex[:8]}"
         self._phase: Phase = "starting"
@@ -224,7 +234,7 @@ class LaneOwner(Generic[S]):
             "group": self._plan.group,
             "phase": self._phase,
             "instance": holding.lease.instance if holding else None,
-            "epoch": holding.lease.epoch if holding else None,
+            "term": holding.lease.term if holding else None,
             "positions": {str(lane): at for lane, at in sorted(dict(holding.positions).items())} if holding else {},
             "seconds_since_turn": round(idle, 3),
             "store_silence": self._silence(),
@@ -264,9 +274,26 @@ class LaneOwner(Generic[S]):
         """Serve under a lease until it is lost. An interruption leaves states in memory; the fence is put up anew."""
         plan = self._plan
         self._refresh_lanes(consumer)
-        holding = _Holding[S](lease, self._lanes_of(lease), kept_at=self._clock(), touched_at=self._clock())
+        lanes = self._lanes_of(lease)
+        try:
+            noted = self._noted_terms(lanes)
+        except BrokerError as error:
+            if is_permanent(error.__cause__):
+                raise
+            self._tell("interrupted", {"why": str(error)})
+            keeper.wait(TURN_SECONDS)
+            return
+        kept = (self._snapshots.highest_term(plan.topic, lane) for lane in lanes)
+        known = max([*noted.values(), *kept], default=0)
+        if known >= lease.term:
+            # The store has lost what it gave: whatever carried this term would be taken for a former owner's.
+            self._tell("terms", {"instance": lease.instance, "term": lease.term, "known": known})
+            keeper.take_above(known)
+            return
+        now = self._clock()
+        holding = _Holding[S](lease, lanes, kept_at=now, touched_at=now, noted=frozenset(noted))
         self._holding = holding
-        self._tell("owned", {"instance": lease.instance, "epoch": lease.epoch, "lanes": holding.lanes})
+        self._tell("owned", {"instance": lease.instance, "term": lease.term, "lanes": holding.lanes})
         while not keeper.has_lost(lease) and not self._stop.is_set():
             self._turn("waiting")
             if not keeper.holds(lease):
@@ -286,7 +313,7 @@ class LaneOwner(Generic[S]):
                 consumer.unassign()
                 writer.close()
         if not self._stop.is_set():
-            self._tell("lost", {"instance": lease.instance, "epoch": lease.epoch})
+            self._tell("lost", {"instance": lease.instance, "term": lease.term})
         self._holding = None
 
     def _lanes_of(self, lease: Lease) -> tuple[int, ...]:
@@ -310,20 +337,35 @@ class LaneOwner(Generic[S]):
             self._lanes, self._output_lanes = map(max, before, found)
         return (self._lanes, self._output_lanes) != before
 
-    def _serve(self, holding: _Holding[S], writer: OwnerWriter, keeper: LeaseKeeper, consumer: Any) -> None:
+    def _begin(self, holding: _Holding[S], writer: OwnerWriter, keeper: LeaseKeeper, consumer: Any) -> bool:
+        """Fence, look at the lease again, restore; False where another has the id by now."""
+        plan = self._plan
         self._turn("fencing")
         writer.begin()
         # Only now: whoever took the id in between has begun behind this fence, and would be fenced by it.
         if not keeper.verify(holding.lease):
-            return
+            return False
         self._turn("restoring")
         self._refresh_topic_id(holding)
+        before = dict(holding.written)
         self._restore(holding, writer.positions(consumer), keeper)
         self._check_records_there(holding, consumer)
+        if plan.fence == "transactions":
+            self._check_positions(holding, before, keeper)
+            if new := {lane: 0 for lane in holding.lanes if lane not in holding.written}:
+                # From here on a lane without a committed offset is one whose offset was lost.
+                writer.write([], new, consumer)
+                holding.written.update(new)
+        self._note_terms(holding)
+        return True
+
+    def _serve(self, holding: _Holding[S], writer: OwnerWriter, keeper: LeaseKeeper, consumer: Any) -> None:
+        if not self._begin(holding, writer, keeper, consumer):
+            return
         self._assign(holding, consumer)
         if holding.pending is not None:
             self._write(holding, writer, consumer)
-        self._tell("serving", {"instance": holding.lease.instance, "epoch": holding.lease.epoch})
+        self._tell("serving", {"instance": holding.lease.instance, "term": holding.lease.term})
         while not self._stop.is_set() and keeper.holds(holding.lease):
             self._turn("serving")
             messages = consumer.consume(self._plan.batch, TURN_SECONDS)
@@ -336,6 +378,7 @@ class LaneOwner(Generic[S]):
                 self._take_snapshots(holding, keeper)
             if self._clock() - holding.touched_at >= TOUCH_SECONDS and holding.written:
                 writer.write([], holding.written, consumer)
+                self._note_terms(holding)
                 holding.touched_at = self._clock()
             if self._clock() - self._looked_at >= GROWTH_SECONDS and self._refresh_lanes(consumer):
                 # The caller begins again, with the lanes that the topics have now.
@@ -400,6 +443,68 @@ class LaneOwner(Generic[S]):
                     hint="restore a snapshot of the lane, or keep records for longer than snapshots are apart",
                 )
 
+    def _noted_terms(self, lanes: Sequence[int]) -> dict[int, int]:
+        """The term of the last owner of each lane, as the cluster keeps it beside an offset of a group of its own."""
+        with open_cluster(self._plan.access) as cluster:
+            texts = cluster.texts_beside(
+                notes_of(self._plan.group), self._plan.topic, self._lanes, self._plan.terms.ttl
+            )
+        found = {lane: number_of(texts[lane].encode()) for lane in lanes if lane < len(texts)}
+        return {lane: term for lane, term in found.items() if term is not None}
+
+    def _note_terms(self, holding: _Holding[S]) -> None:
+        from confluent_kafka import TopicPartition
+
+        plan, term = self._plan, str(holding.lease.term)
+        with open_cluster(plan.access) as cluster:
+            offsets = [TopicPartition(plan.topic, lane, 0, term) for lane in holding.lanes]
+            failed = cluster.commit_for(notes_of(plan.group), offsets) if offsets else None
+        if failed is not None:
+            raise explained(failed, plan.access.brokers) from (failed if isinstance(failed, Exception) else None)
+
+    def _check_positions(self, holding: _Holding[S], before: Mapping[int, int], keeper: LeaseKeeper) -> None:
+        """Refuse committed offsets that are gone, or behind what was written: that would be written once more."""
+        plan, committed = self._plan, holding.written
+        least = {lane: max(before.get(lane, 0), holding.kept.get(lane, 0)) for lane in holding.lanes}
+        behind = {lane for lane, at in least.items() if committed.get(lane, 0) < at}
+        gone = {lane for lane in holding.lanes if lane not in committed}
+        lost = behind | (gone & holding.noted)
+        # Notes may have expired with the offsets: the first owners of a group have written nothing yet.
+        doubtful = lost | (gone if holding.lease.term > self._store.instances else set())
+        if not doubtful:
+            return
+        written = self._written_up_to(doubtful, keeper)
+        lost |= set(written) & doubtful
+        if not lost:
+            return
+        by = f"kafka-consumer-groups.sh --bootstrap-server {plan.access.brokers} --group {plan.group} --reset-offsets"
+        to = {lane: max(least[lane], written.get(lane, 0)) for lane in sorted(lost)}
+        commands = [f"{by} --topic {plan.topic}:{lane} --to-offset {at} --execute" for lane, at in to.items()]
+        got = ", ".join(f"lane {lane} at {committed.get(lane, 'no offset')}" for lane in to)
+        allowed = ", ".join(f"lane {lane} at {at}" for lane, at in to.items())
+        what = f"committed offsets of group {plan.group!r} are gone, or went back: outputs would be written again"
+        hint = f"by what the output holds, and then start the owner again: {'; '.join(commands)}"
+        raise DataError.of(what, got=got, allowed=allowed, hint=hint)
+
+    def _written_up_to(self, lanes: set[int], keeper: LeaseKeeper) -> dict[int, int]:
+        """Behind which record of each lane the output of this group ends, by the headers of all that is there."""
+        plan, found = self._plan, dict[int, int]()
+        reader = TopicReader(WantedColumns(headers=True), plan.access)
+        with open_cluster(plan.access) as cluster:
+            ranges = cluster.settled_ranges(plan.output, self._output_lanes)
+        for into, there in enumerate(ranges):
+            for chunk in reader.chunks(plan.output, into, there.start, there.end):
+                self._come_around(keeper)
+                sources, seqs = origin(chunk.sources)
+                for source, seq, own in zip(sources.to_pylist(), seqs.to_pylist(), chunk.own, strict=True):
+                    topic, _, lane = (source or "").rpartition("/")
+                    marked = term_of(dict(own or ()).get(TERM))
+                    if topic != plan.topic or seq is None or marked is None or marked[0] != plan.group:
+                        continue
+                    if lane.isdecimal() and int(lane) in lanes:
+                        found[int(lane)] = max(found.get(int(lane), 0), seq + 1)
+        return found
+
     def _assign(self, holding: _Holding[S], consumer: Any) -> None:
         from confluent_kafka import TopicPartition
 
@@ -416,14 +521,15 @@ class LaneOwner(Generic[S]):
             record = _input(message)
             if record.offset < holding.positions[record.lane]:
                 continue
-            outputs = self._step.apply(holding.states[record.lane], record)
+            # Also of a replay, whose outputs nobody takes: a generator changes the state only as it is read.
+            outputs = list(self._step.apply(holding.states[record.lane], record))
             holding.positions[record.lane] = record.offset + 1
             if record.offset < holding.written.get(record.lane, 0):
                 self._counts["replayed"] += 1
                 continue
             positions[record.lane] = record.offset + 1
             self._counts["applied"] += 1
-            own = owner_headers(record.topic, record.lane, record.offset, holding.lease.epoch)
+            own = owner_headers(self._plan.group, record.topic, record.lane, record.offset, holding.lease.term)
             made += [self._produced(output, record.lane, own) for output in outputs]
         holding.pending = (made, positions) if positions else None
 
@@ -441,8 +547,8 @@ class LaneOwner(Generic[S]):
         for lane, position in holding.positions.items():
             if holding.kept.get(lane) != position:
                 state = self._step.dump(holding.states[lane])
-                topic, epoch = self._plan.topic, holding.lease.epoch
-                self._snapshots.write(Snapshot(topic, lane, epoch, position, state, self._topic_id))
+                topic, term = self._plan.topic, holding.lease.term
+                self._snapshots.write(Snapshot(self._plan.group, topic, lane, term, position, state, self._topic_id))
                 holding.kept[lane] = position
                 self._counts["snapshots"] += 1
                 self._come_around(keeper)
@@ -486,6 +592,11 @@ class LaneOwner(Generic[S]):
             yield consumer
         finally:
             consumer.close()
+
+
+def notes_of(group: str) -> str:
+    """The group beside whose offsets the terms of another one are noted: nobody joins it."""
+    return f"keylane-terms-{group}"
 
 
 def _input(message: Any) -> InputRecord:

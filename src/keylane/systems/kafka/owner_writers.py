@@ -1,4 +1,4 @@
-"""What an owner writes, and the fence before it: by transactions at the broker, or by epochs in headers for readers.
+"""What an owner writes, and the fence before it: by transactions at the broker, or by terms in headers for readers.
 
 A writer is made for one lease. `begin` puts the fence up: whatever a former owner of the same id writes behind it is
 refused. Then, and only then, the owner asks the store whether its lease still holds, and reads where to go on.
@@ -6,7 +6,7 @@ refused. Then, and only then, the owner asks the store whether its lease still h
     transactions   a transactional id for each id of a group. The broker refuses a producer with the same id that began
                    earlier, and the positions of the lanes are part of each transaction: exactly once for readers that
                    read committed records
-    headers        claims and epochs, which readers check (`owner_epochs`): at least once, without transactions
+    headers        claims and terms, which readers check (`owner_terms`): at least once, without transactions
 
 The transactional id belongs to the id of the group, not to the lease, so a former owner that begins again, late, fences
 the newer one. It writes nothing after that, because the store no longer gives it its lease, and the newer one
@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 from keylane.errors import FencedError, MissingExtraError
 from keylane.systems.kafka.cluster import Listener, explained
-from keylane.systems.kafka.owner_epochs import claim_headers, claim_key
+from keylane.systems.kafka.owner_terms import claim_headers, claim_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.groups.ownership import Lease
     from keylane.systems.kafka.access import KafkaAccess
-    from keylane.systems.kafka.owner_epochs import Headers
+    from keylane.systems.kafka.owner_terms import Headers
 
 OwnerFence: TypeAlias = Literal["transactions", "headers"]
 #: How brokers and librdkafka call a producer that another has replaced.
@@ -127,7 +127,7 @@ class TransactionalWriter:
 
 @dataclass(slots=True)
 class HeaderWriter:
-    """Records with epochs, behind claims."""
+    """Records with terms, behind claims."""
 
     duty: Duty
     _producer: Any = None
@@ -138,8 +138,9 @@ class HeaderWriter:
         """Claim every lane in every partition of the output."""
         duty = self.duty
         self._producer = _producer(duty, self._listener, {"message.timeout.ms": int(duty.seconds * 1000)})
+        group, topic, term = duty.group, duty.topic, duty.lease.term
         claims = [
-            Produced(into, claim_key(duty.topic, lane), None, claim_headers(duty.topic, lane, duty.lease.epoch))
+            Produced(into, claim_key(group, topic, lane), None, claim_headers(group, topic, lane, term))
             for lane in duty.lanes
             for into in range(duty.output_lanes)
         ]
@@ -241,5 +242,5 @@ def _translated(duty: Duty, listener: Listener) -> Iterator[None]:
         if any(one.name() in FENCED for one in (error.args[0], *listener.errors)):
             lease = duty.lease
             what = f"another owner has taken id {lease.instance} of group {duty.group!r}"
-            raise FencedError.of(what, got=f"epoch {lease.epoch}") from error
+            raise FencedError.of(what, got=f"term {lease.term}") from error
         raise explained(error, duty.access.brokers, listener) from error

@@ -81,12 +81,12 @@ class LeaseKeeper:
     def holds(self, lease: Lease) -> bool:
         """Whether this lease is held now, by this instance's own view."""
         held = self.lease()
-        return held is not None and held.epoch == lease.epoch
+        return held is not None and held.term == lease.term
 
     def has_lost(self, lease: Lease) -> bool:
         """Whether the store has refused to renew this lease. One that ran out by the own view may still be renewed."""
         with self._changed:
-            return self._claim.lease is None or self._claim.lease.epoch != lease.epoch
+            return self._claim.lease is None or self._claim.lease.term != lease.term
 
     def idle_seconds(self) -> float:
         """How long ago the work last went on."""
@@ -106,6 +106,13 @@ class LeaseKeeper:
             return False
         self._ask(Renew(lease))
         return not self.silence and self.holds(lease)
+
+    def take_above(self, term: int) -> None:
+        """Give the lease back, and ask at once for another of a higher term than this, which somebody had before."""
+        self.release()
+        with self._changed:
+            self._claim = replace(self._claim, above=max(self._claim.above, term), again=self._clock())
+            self._changed.notify_all()
 
     def release(self) -> None:
         """Give the lease back, if there is one: a spare takes it at once. Without an answer it runs out by itself."""

@@ -1,7 +1,7 @@
 """Leases of the processes of one machine, in one SQLite file.
 
 Every answer is one transaction that takes the write lock before it reads (`BEGIN IMMEDIATE`) and forces what it wrote
-to the disk, the folder included, so that no kill and no power failure hands out an epoch twice. A process that is
+to the disk, the folder included, so that no kill and no power failure hands out a term twice. A process that is
 killed inside it leaves the file as it was; one that is paused inside it holds all others up until it goes on or is
 killed, since the lock is the system's. That costs time, not safety: ZooKeeper has no such moment. The file needs a
 file system with locks that work: a local one.
@@ -9,8 +9,8 @@ file system with locks that work: a local one.
 The clock is the machine's monotonic one, which all its processes share. It begins anew with the machine, which ends
 all leases (`Lease.is_live`).
 
-    groups   name, number of ids, last epoch
-    leases   of a group: id, epoch, owner, time to live, end
+    groups   name, number of ids, last term
+    leases   of a group: id, term, owner, time to live, end
 
 The rules: `keylane.groups.ownership.LeaseTable`. For several machines: `zookeeper`.
 """
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 #: "klls": what marks the file as one of leases.
 APPLICATION: Final = 0x6B6C6C73
-VERSION: Final = 1
+VERSION: Final = 2
 #: An answer is waited for so long, in times to live: a lease that cannot be renewed in time is lost anyway.
 PATIENCE: Final = 0.5
 
 _TABLES: Final = (
-    "CREATE TABLE groups (name TEXT PRIMARY KEY, instances INTEGER NOT NULL, epoch INTEGER NOT NULL)",
-    """CREATE TABLE leases (name TEXT NOT NULL, instance INTEGER NOT NULL, epoch INTEGER NOT NULL, owner TEXT NOT NULL,
+    "CREATE TABLE groups (name TEXT PRIMARY KEY, instances INTEGER NOT NULL, term INTEGER NOT NULL)",
+    """CREATE TABLE leases (name TEXT NOT NULL, instance INTEGER NOT NULL, term INTEGER NOT NULL, owner TEXT NOT NULL,
     ttl REAL NOT NULL, expires REAL NOT NULL, PRIMARY KEY (name, instance))""",
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
@@ -65,10 +65,10 @@ class SqliteLeases:
             before = self._table()
             after, answer = before.answer(request, self._clock())
             if answer is not None:
-                row = (self.group, answer.instance, answer.epoch, answer.owner, answer.ttl, answer.expires)
+                row = (self.group, answer.instance, answer.term, answer.owner, answer.ttl, answer.expires)
                 self._sql.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?, ?)", row)
-            if after.epoch != before.epoch:
-                self._sql.execute("UPDATE groups SET epoch = ? WHERE name = ?", (after.epoch, self.group))
+            if after.term != before.term:
+                self._sql.execute("UPDATE groups SET term = ? WHERE name = ?", (after.term, self.group))
             return answer
 
     def read(self) -> tuple[Lease, ...]:
@@ -78,7 +78,7 @@ class SqliteLeases:
             return tuple(one if one.is_live(now) else replace(one, owner="") for one in self._table().leases)
 
     def resize(self, instances: int) -> None:
-        """Give the group another number of ids; refused while anybody holds one. Epochs go on from where they were."""
+        """Give the group another number of ids; refused while anybody holds one. Terms go on from where they were."""
         check_group(self.group, instances)
         with self._changing():
             now = self._clock()
@@ -96,15 +96,13 @@ class SqliteLeases:
             self._table()
 
     def _table(self) -> LeaseTable:
-        asked = "SELECT instances, epoch FROM groups WHERE name = ?"
-        instances, epoch = self._sql.execute(asked, (self.group,)).fetchone()
+        asked = "SELECT instances, term FROM groups WHERE name = ?"
+        instances, term = self._sql.execute(asked, (self.group,)).fetchone()
         if instances != self.instances:
             raise other_count(self.group, instances, self.instances)
-        rows = self._sql.execute(
-            "SELECT instance, epoch, owner, ttl, expires FROM leases WHERE name = ?", (self.group,)
-        )
+        rows = self._sql.execute("SELECT instance, term, owner, ttl, expires FROM leases WHERE name = ?", (self.group,))
         known = {row[0]: Lease(*row) for row in rows}
-        return LeaseTable(tuple(known.get(k) or Lease(k) for k in range(instances)), epoch)
+        return LeaseTable(tuple(known.get(k) or Lease(k) for k in range(instances)), term)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

@@ -1,11 +1,11 @@
 """Leases in ZooKeeper, through kazoo, for instances on several machines.
 
     PATH/GROUP            how many ids the group has
-    PATH/GROUP/epoch      the last epoch
-    PATH/GROUP/live-K     who holds id K, with what epoch: ephemeral, so it goes with the session of its owner
+    PATH/GROUP/term      the last term
+    PATH/GROUP/live-K     who holds id K, with what term: ephemeral, so it goes with the session of its owner
 
 The time to live is that of the session, judged by the leader of the ensemble. To take an id is one transaction that
-writes the next epoch and creates the node: both or neither. To renew it is a write, too, and not a read: a server that
+writes the next term and creates the node: both or neither. To renew it is a write, too, and not a read: a server that
 is cut off from the others still answers reads. An ensemble bounds the timeouts of sessions (from 2 to 20 ticks where
 it is not configured); a time to live that it does not grant is refused.
 
@@ -75,18 +75,18 @@ class ZooKeeperLeases:
             return tuple(self._held(k) or Lease(k) for k in range(self.instances))
 
     def resize(self, instances: int) -> None:
-        """Give the group another number of ids; refused while anybody holds one. Epochs go on from where they were."""
+        """Give the group another number of ids; refused while anybody holds one. Terms go on from where they were."""
         check_group(self.group, instances)
         with self._asking():
-            # To take an id is to write the epoch: where that is as it was, nobody has taken one since. After the change
+            # To take an id is to write the term: where that is as it was, nobody has taken one since. After the change
             # nobody takes one of the former number, because all compare the version of the group.
             group_version = self._group_version()
-            epoch_version = self._wait(self._client.get_async(self._epoch))[1].version
+            term_version = self._wait(self._client.get_async(self._term))[1].version
             holders = [one.owner for one in self.read() if one.owner]
             if holders:
                 raise in_use(self.group, holders)
             both = self._client.transaction()
-            both.check(self._epoch, epoch_version)
+            both.check(self._term, term_version)
             both.set_data(self._path, _json(instances=instances), version=group_version)
             if not self._is_done(both):
                 raise in_use(self.group, [one.owner for one in self.read() if one.owner] or ["one that has just left"])
@@ -98,7 +98,7 @@ class ZooKeeperLeases:
 
         with self._asking():
             self._granted.check(self.ttl)
-            for path, data in ((self._path, _json(instances=self.instances)), (self._epoch, b"0")):
+            for path, data in ((self._path, _json(instances=self.instances)), (self._term, b"0")):
                 with suppress(NodeExistsError):
                     self._wait(self._client.create_async(path, data, makepath=True))
             self._group_version()
@@ -114,14 +114,14 @@ class ZooKeeperLeases:
             return None
         for _ in range(ATTEMPTS):
             group_version = self._group_version()
-            data, stat = self._wait(self._client.get_async(self._epoch))
-            epoch = _number(data) + 1
+            data, stat = self._wait(self._client.get_async(self._term))
+            term = max(_number(data), request.above) + 1
             both = self._client.transaction()
             both.check(self._path, group_version)
-            both.set_data(self._epoch, str(epoch).encode(), version=stat.version)
-            both.create(self._live(free[0]), _json(owner=request.owner, epoch=epoch), ephemeral=True)
+            both.set_data(self._term, str(term).encode(), version=stat.version)
+            both.create(self._live(free[0]), _json(owner=request.owner, term=term), ephemeral=True)
             if self._is_done(both):
-                return Lease(free[0], epoch, request.owner, self.ttl)
+                return Lease(free[0], term, request.owner, self.ttl)
             free = [k for k in free if self._is_free(k)]
             if not free:
                 return None
@@ -148,7 +148,7 @@ class ZooKeeperLeases:
             data, stat = self._wait(self._client.get_async(self._live(lease.instance)))
         except NoNodeError:
             return None
-        is_ours = stat.ephemeralOwner == self._session() and _document(data).get("epoch") == lease.epoch
+        is_ours = stat.ephemeralOwner == self._session() and _document(data).get("term") == lease.term
         return (data, stat.version) if is_ours else None
 
     def _held(self, instance: int) -> Lease | None:
@@ -159,7 +159,7 @@ class ZooKeeperLeases:
         except NoNodeError:
             return None
         node = _document(data)
-        return Lease(instance, node["epoch"], node["owner"], self.ttl)
+        return Lease(instance, node["term"], node["owner"], self.ttl)
 
     def _group_version(self) -> int:
         data, stat = self._wait(self._client.get_async(self._path))
@@ -180,8 +180,8 @@ class ZooKeeperLeases:
         return not any(isinstance(one, Exception) for one in self._wait(transaction.commit_async()))
 
     @property
-    def _epoch(self) -> str:
-        return f"{self._path}/epoch"
+    def _term(self) -> str:
+        return f"{self._path}/term"
 
     def _live(self, instance: int) -> str:
         return f"{self._path}/live-{instance}"
@@ -307,5 +307,5 @@ def _document(data: bytes) -> dict[str, Any]:
 
 def _number(data: bytes) -> int:
     if not data.isdigit():
-        raise DataError.of("not an epoch that keylane has written", got=data)
+        raise DataError.of("not a term that keylane has written", got=data)
     return int(data)

@@ -99,7 +99,7 @@ def test_a_store_that_falls_silent_ends_the_own_view_and_no_epoch_is_lost_where_
         assert keeper.lease() is None
         assert not keeper.has_lost(lease)
         assert keeper.silence == "no answer"
-        store.table = LeaseTable((Lease(0, lease.epoch, "a", TTL, store.now + TTL),), lease.epoch)
+        store.table = LeaseTable((Lease(0, lease.term, "a", TTL, store.now + TTL),), lease.term)
         store.trouble = None
         asked_again(store)
         soon(lambda: keeper.holds(lease))
@@ -122,7 +122,7 @@ def test_an_id_that_another_has_taken_is_lost_and_waited_for() -> None:
         soon(keeper.lease)
         now = keeper.lease()
         assert now is not None
-        assert now.epoch > taken.epoch
+        assert now.term > taken.term
 
 
 def test_a_loop_that_is_stuck_loses_its_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from keylane.systems.leases.sqlite import sqlite_leases
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Takes the id whenever it can, prints the epoch, lets the lease run out, and is killed at some moment.
+#: Takes the id whenever it can, prints the term, lets the lease run out, and is killed at some moment.
 TAKER = """
 import sys, time
 from pathlib import Path
@@ -30,8 +30,8 @@ with sqlite_leases(Path(sys.argv[1]), "g", 1, 60.0) as store:
     while True:
         lease = store.answer(Acquire(sys.argv[2], (0,), 0.01))
         if lease is not None:
-            print(lease.epoch, flush=True)
-            if lease.epoch % 2:
+            print(lease.term, flush=True)
+            if lease.term % 2:
                 store.answer(Release(lease))
 """
 
@@ -46,7 +46,7 @@ def test_groups_of_one_file_are_apart(tmp_path: Path) -> None:
         for store in (one, other):
             lease = store.answer(Acquire("a", (0,), 5))
             assert lease is not None
-            assert lease.epoch == 1
+            assert lease.term == 1
 
 
 def test_a_lease_ends_by_the_clock_of_the_store(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_lease_ends_by_the_clock_of_the_store(tmp_path: Path) -> None:
         assert store.answer(Acquire("c", (0,), 10)) is not None
 
 
-def test_epochs_of_killed_processes_are_never_given_twice(tmp_path: Path) -> None:
+def test_terms_of_killed_processes_are_never_given_twice(tmp_path: Path) -> None:
     """Processes that take the id at the same time and are killed wherever they are; others go on."""
     rng, path = random.Random(5), tmp_path / "l.db"
     outs = [tmp_path / f"out-{n}" for n in range(6)]
@@ -78,12 +78,12 @@ def test_epochs_of_killed_processes_are_never_given_twice(tmp_path: Path) -> Non
             time.sleep(0.01)
         taker.kill()
         taker.wait()
-    epochs = [int(line) for out in outs for line in out.read_text().split("\n")[:-1]]
-    assert len(epochs) > 10
-    assert len(set(epochs)) == len(epochs)
+    terms = [int(line) for out in outs for line in out.read_text().split("\n")[:-1]]
+    assert len(terms) > 10
+    assert len(set(terms)) == len(terms)
     with sqlite_leases(path, "g", 1) as store:
         last = store.answer(Acquire("z", (0,), 5))
-        assert last is None or last.epoch > max(epochs)
+        assert last is None or last.term > max(terms)
 
 
 def start(path: Path, out: Path) -> subprocess.Popen[bytes]:
@@ -103,7 +103,7 @@ def test_a_group_has_one_number_of_ids_until_nobody_holds_one(tmp_path: Path) ->
         later.resize(4)
         grown = later.answer(Acquire("b", (3,), 5))
         assert grown is not None
-        assert grown.epoch == lease.epoch + 1, "epochs go on"
+        assert grown.term == lease.term + 1, "terms go on"
     with pytest.raises(UsageError), open_leases(tmp_path / "l.db", "g", 3):
         pass
 
@@ -117,7 +117,7 @@ def test_a_group_is_not_given_a_number_of_ids_that_nobody_could_open(tmp_path: P
 
 
 def test_the_end_of_a_transaction_is_forced_to_the_disk(tmp_path: Path) -> None:
-    """EXTRA: with FULL, the removal of the journal is not, and a power failure may take the last epoch back."""
+    """EXTRA: with FULL, the removal of the journal is not, and a power failure may take the last term back."""
     with sqlite_leases(tmp_path / "l.db", "g", 1) as store:
         assert store._sql.execute("PRAGMA synchronous").fetchone() == (3,)
         assert store._sql.execute("PRAGMA journal_mode").fetchone() == ("delete",)

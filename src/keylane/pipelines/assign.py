@@ -196,6 +196,9 @@ def _checked_loads(group: _Group) -> _Group:
     if unknown := sum(group.lanes.number(lane) is None for lane in group.loads):
         notes.append(f"loads of {plural(unknown, 'lane')} that {agree(unknown, 'is', 'are')} not there are left out")
     weights = weighed(group.lanes, group.loads)
+    if not weights.any():
+        what = "no lane has any lag" if group.loads_are_lag else "no lane has a load"
+        return replace(group, loads=None, notes=(*notes, f"{what}: all lanes weigh the same"))
     mean = float(weights.sum()) / len(group.members)
     if mean and float(weights.max()) > mean * 1.05:
         topic, index = group.lanes.lane(int(weights.argmax()))

@@ -7,7 +7,7 @@ From a layout and a load over the key space, all pure. Which layout: `keyspace.c
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -50,6 +50,8 @@ UPDATES_PER_DAY: Final = 10
 #: Boundaries of two layouts that are nearer than this are meant to be one: rounding of equal widths leaves such.
 SLIVER: Final = 1 << 64
 MOST_TICKS: Final = 500
+#: A shard of which one key has this share gains nothing worth a call by a split.
+ONE_KEY: Final = 0.9
 _A_SECOND: Final[dict[LoadUnit, Literal["records/s", "bytes/s"]]] = {"records": "records/s", "bytes": "bytes/s"}
 
 
@@ -140,8 +142,21 @@ def _chosen(layout: ShardLayout, curve: LoadCurve | None, goal: ShardGoal) -> Ch
     if goal.cap is None or curve is None:
         raise UsageError.of("a cap needs loads", hint="loads in the layout, --measure, --profile, --load or --registry")
     if goal.shards is None:
-        return fewest_calls(layout, curve, goal.cap)
+        return _without_vain(layout, curve, goal.cap, fewest_calls(layout, curve, goal.cap))
     return at_most(layout, curve, goal.cap, goal.shards)
+
+
+def _without_vain(layout: ShardLayout, curve: LoadCurve, cap: float, chosen: Chosen) -> Chosen:
+    """The cuts without those of shards that are over the cap by one key, which no split takes from them."""
+    vain = [one for one in layout.open if _is_one_key(curve, one.start, one.end + 1, cap)]
+    kept = [at for at in chosen.starts if not any(one.start < at <= one.end for one in vain)]
+    return replace(chosen, starts=sorted({*kept, *(one.start for one in vain)}))
+
+
+def _is_one_key(curve: LoadCurve, start: int, end: int, cap: float) -> bool:
+    """Whether a range is over the cap by a key that is nearly all of its load."""
+    heaviest = curve.heaviest_key(start, end)
+    return heaviest is not None and heaviest[1] > max(cap * (1 + ROUNDING), ONE_KEY * curve.between(start, end))
 
 
 def _near(old: Sequence[int], new: Sequence[int], tolerance: int) -> list[int]:

@@ -205,10 +205,20 @@ def test_a_hot_key_and_a_hot_shard_are_told_apart(run: Run, tmp_path: Path) -> N
         ("hot-key", str(2**126), 50),
         ("hot-shard", str(2**127), 4),
     ]
-    assert (found["within_cap"], found["after"]["max_load"]) == (False, 50)
-    assert [row["load"] for row in found["after"]["layout"]].count(50) == 1
+    assert (found["within_cap"], found["after"]["max_load"]) == (False, 51)
+    assert [call["shards"] for call in found["calls"]][:1] == [[found["hot"][1]["shard"]]], "only keys that can part"
     by_shard = planned(run, 3, "--layout", layout_file(tmp_path / "b.json", [50.0, 1.0]), "--cap", 30)
     assert [one["kind"] for one in by_shard["hot"]] == ["unknown"]
+
+
+@pytest.mark.parametrize(("others", "calls"), [(5, 0), (60, 1)], ids=["one key", "one key and others"])
+def test_no_split_is_proposed_that_takes_nothing_from_a_key(others: int, calls: int, run: Run, tmp_path: Path) -> None:
+    today, loads = layout_file(tmp_path / "a.json", 1), tmp_path / "loads.csv"
+    rows = [(2**126, 95), *((2**127 + n * 2**120, others / 5) for n in range(5))]
+    loads.write_text("hash_key,load\n" + "".join(f"{key},{load}\n" for key, load in rows))
+    found = planned(run, 4, "--layout", today, "--cap", 80, "--load", loads)
+    assert (len(found["calls"]) >= calls, len(found["calls"]) == 0) == (True, calls == 0)
+    assert found["hot_keys"] == 1
 
 
 def test_load_of_a_registry_and_of_a_profile(run: Run, tmp_path: Path) -> None:

@@ -183,6 +183,19 @@ def test_by_load_moves_at_most_twice_what_counts_would(lanes: int, size: int) ->
     assert spent, "the limit is met"
 
 
+@pytest.mark.parametrize("loads", [{}, {("t", 3): 5.0}, {("t", 3): 5.0, ("t", 4): 5.0}], ids=["none", "one", "two"])
+def test_lanes_without_a_load_are_shared_out_over_a_rolling_restart(loads: dict[tuple[str, int], float]) -> None:
+    """Lag is 0 wherever readers keep up: that is no reason to give a member nothing."""
+    lanes, members = Lanes.of({"t": 24}), [Member("A"), Member("B")]
+    now = by_load(members, lanes, None, loads=loads)
+    for stays in ([members[1]], members, [members[0]], members):
+        now = by_load(stays, lanes, now, loads=loads)
+    fewest, most = sorted(len(held) for held in now.as_lists().values())
+    assert fewest >= 1
+    assert loads or most == fewest
+    assert len(loads) != 2 or carried(now, weighed(lanes, loads)).tolist() == [5, 5]
+
+
 def test_by_load_keeps_co_partitioned_lanes_together() -> None:
     rng = Random(3)
     lanes = Lanes.of({"orders": 12, "payments": 12, "other": 5})

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: How far over the mean the fullest member may be before a lane is moved that need not.
 TOLERANCE: Final = 0.05
+#: What a lane without a load weighs, of the mean of all lanes.
+IDLE: Final = 0.01
 
 
 def by_load(
@@ -55,7 +57,10 @@ def by_load(
     tolerance: float = TOLERANCE,
     most: int | None = None,
 ) -> Assignment:
-    """Even loads with few moves. A lane without a load carries nothing; without any loads all lanes weigh the same.
+    """Even loads with few moves. Without any load all lanes weigh the same.
+
+    A lane without a load weighs next to nothing, so that idle lanes are shared out by count: they may carry something
+    tomorrow, and lag is 0 wherever readers keep up.
 
     `most`: lanes that may move though their owner is there; default: `_limit`.
     """
@@ -65,7 +70,7 @@ def by_load(
     before = np.full(lanes.total, FREE, np.int32) if previous is None else previous.seen_by(ordered, lanes)
     if allowed is not None:
         before[(before != FREE) & ~allowed[lanes.topic_of_lanes(), before]] = FREE
-    weights = weighed(lanes, loads)
+    weights = _with_floor(weighed(lanes, loads))
     had_owner = 0 if previous is None else int((previous.owners != FREE).sum())
     forced = had_owner - int((before != FREE).sum())
     members_before = 0 if previous is None else len(previous.members) - len(previous.idle)
@@ -101,6 +106,11 @@ def weighed(lanes: Lanes, loads: Mapping[Lane, float] | None) -> NDArray[np.floa
         if (number := lanes.number(lane)) is not None:
             found[number] = load
     return found
+
+
+def _with_floor(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Loads, none below a hundredth of the mean."""
+    return np.maximum(weights, IDLE * weights.mean()) if weights.any() else np.ones(len(weights))
 
 
 def _units(lanes: Lanes, allowed: NDArray[np.bool_] | None, *, together: bool) -> NDArray[np.int64]:

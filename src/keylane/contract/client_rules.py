@@ -38,7 +38,7 @@ class ClientRule:
         return f"{self.hash}/{self.fold}"
 
 
-#: Hashes of clients here that `keylane.hashing` does not compute.
+#: Hashes of clients here that no contract names; `identify` looks for those that `measure.rules` lists.
 NEW_HASHES: Final[dict[str, str]] = {
     "fnv1": "FNV-1, 32 bits: for each byte, multiply by the prime, then xor it in",
     "java-bytes": "Arrays.hashCode(byte[]): from 1, h = 31 * h + the signed byte",

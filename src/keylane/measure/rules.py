@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from keylane.contract.client_rules import rules_of
 from keylane.contract.partitioners import FACTS
 from keylane.errors import DataError
-from keylane.hashing import HASHES, Hash, fnv1a, murmur2, murmur3
+from keylane.hashing import HASHES, Hash, fnv1a, java, murmur2, murmur3, phash2, xxhash32
 from keylane.hashing.batch import hash_batch
 from keylane.keys.arrow_bytes import as_binary, plain
 from keylane.keys.columns import AS_WRITTEN, encode_column, strip_registry_headers
@@ -49,6 +49,7 @@ UNNAMED_FORMS: Final = {
     "int64le": "8 bytes, little-endian",
     "int32le": "4 bytes, little-endian",
 }
+_KAFKA: Final = murmur2.SEED
 #: Hashes with a seed that is not the usual one of their name.
 _SEEDED: Final[tuple[tuple[Hash, int], ...]] = (
     *(
@@ -57,13 +58,27 @@ _SEEDED: Final[tuple[tuple[Hash, int], ...]] = (
     ),
     *(
         (Hash("murmur3-32", partial(murmur3.murmur3_32, seed=s), partial(murmur3.murmur3_32_rows, seed=s)), s)
-        for s in (42, 104_729, 0x9747B28C)
+        for s in (42, 25_342, 104_729, 0x9747B28C)
+    ),
+    (
+        Hash("xxhash32", partial(xxhash32.xxhash32, seed=_KAFKA), partial(xxhash32.xxhash32_rows, seed=_KAFKA)),
+        _KAFKA,
     ),
 )
-_FNV1: Final = Hash("fnv1", fnv1a.fnv1, fnv1a.fnv1_rows)
-_SEARCHED: Final[tuple[tuple[Hash, int | None], ...]] = (
+#: Hashes of clients that no contract names.
+UNNAMED: Final = {
+    hash_.name: hash_
+    for hash_ in (
+        Hash("fnv1", fnv1a.fnv1, fnv1a.fnv1_rows),
+        Hash("java-bytes", java.java_bytes, java.java_bytes_rows),
+        Hash("xxhash32", xxhash32.xxhash32, xxhash32.xxhash32_rows),
+        Hash("erlang-phash2", phash2.phash2, phash2.phash2_rows),
+    )
+}
+#: Every hash that is searched, with its seed where that is not the usual one.
+SEARCHED: Final[tuple[tuple[Hash, int | None], ...]] = (
     *((hash_, None) for hash_ in HASHES.values()),
-    (_FNV1, None),
+    *((hash_, None) for hash_ in UNNAMED.values()),
     *_SEEDED,
 )
 #: The folds of `placement.fold`, and equal ranges of the hash: hash * lanes >> 32.
@@ -242,7 +257,7 @@ def rules_for(keys: pa.Array, space: KeySpace | None = None) -> list[Rule]:
     forms = _forms(plain(keys))
     found: dict[tuple[Any, ...], Rule] = {}
     for form, strip in forms:
-        for hash_, seed in _SEARCHED:
+        for hash_, seed in SEARCHED:
             if not _sees(hash_, form):
                 continue
             typed = TYPED.get(form) if hash_.name == "spark-murmur3" else None

@@ -15,17 +15,19 @@ from tests.integration.live_migration import GROUP, LiveMigration, contract_file
 from tests.integration.topics import create_topic, delete_topic
 
 from keylane import Router
-from keylane.errors import KeylaneError, TargetError, UsageError
+from keylane.errors import DataError, KeylaneError, TargetError, UsageError
 from keylane.pipelines.migrate import plan_migrate
 from keylane.pipelines.migrate_run import rollback_migrate, run_migrate, status_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import configure, unconfigure
+from keylane.systems.kafka import reader as reading
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.migration import TopicMigrator
 from keylane.systems.kafka.migration_clients import STILL_SECONDS, GatedConsumer
 from keylane.systems.kafka.producers import KeyedProducer
+from keylane.systems.messages.chunks import WantedColumns
 from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
 from keylane.systems.migration_journal import FolderJournal, MigrationView
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from keylane.migration.cutover import Phase
     from keylane.systems.broker import Cluster
+    from keylane.systems.kafka.access import KafkaAccess
 
 KEYS = 7
 
@@ -405,6 +408,28 @@ def test_an_open_transaction_behind_the_fences_is_not_certified_and_holds_nobody
     assert any("a transaction is open in lane 2" in text for text in found.unproven)
     hanging.abort_transaction(30)
     assert verify_migrate(run.plan).verdict == "certified"
+
+
+def test_a_reader_of_a_range_that_an_open_transaction_is_in_names_it(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for more than can be read: a broker that answers is not said to be silent."""
+    monkeypatch.setattr(reading, "ASK_AFTER_SECONDS", 0.2)
+    run = live(broker, tmp_path, topic(1), (1, 2))
+    write(run, run.old, 1, range(10))
+    hanging = open_transaction(run, 0)
+    access = kafka_access(broker.bootstrap)
+
+    def read(given: KafkaAccess) -> int:
+        return sum(map(len, reading.TopicReader(WantedColumns(), given).chunks(run.topic, 0, 0, 11)))
+
+    with pytest.raises(DataError, match="a transaction is open in lane 0") as caught:
+        read(access)
+    assert "--start-offset 10" in str(caught.value)
+    uncommitted = kafka_access(broker.bootstrap, [("isolation.level", "read_uncommitted")])
+    assert read(uncommitted) == 11, "twin"
+    hanging.abort_transaction(30)
+    assert read(access) == 10
 
 
 def test_a_reader_by_the_gate_waits_for_an_open_transaction_of_a_parent_without_an_error(

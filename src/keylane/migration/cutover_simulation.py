@@ -341,7 +341,7 @@ class CutoverDriver(_Actor):
         plan = cutover.plan()
         stopped = self.stopped if setup.acknowledged else frozenset(plan.producers)
         world = World(len(ends), ends, (), stopped, still=still, applied=committed)
-        step = next_step(plan, self.entries, world, self.claim.lease.epoch)
+        step = next_step(plan, self.entries, world, self.claim.lease.term)
         wait = self.process.simulation.between(0, setup.pace / 2)
         if isinstance(step, Append):
             self.process.after(wait, self.send_entry, (self.epoch, step.entry))

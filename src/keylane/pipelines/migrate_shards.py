@@ -20,7 +20,7 @@ from keylane.plan.shards import SLIVER, ShardGoal, ShardLoad, shards_plan
 from keylane.systems.endpoint import open_endpoint
 from keylane.systems.migrations import append_rollback, awaited_lease
 from keylane.systems.resharding import Waiting, check_stream, position
-from keylane.systems.shard_migrations import JournalRecord, ShardDriver
+from keylane.systems.shard_migrations import JournalRecord, ShardDriver, Unbegun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -128,6 +128,8 @@ def begin_shards(saved: SavedMigration) -> None:
         state = open_endpoint(saved.address, saved.options).resharder().state()
         if state.active:
             check_stream(calls_of(saved.plan), state)
+            # Refused before a journal is begun in the place of one that is gone.
+            position(calls_of(saved.plan), Unbegun(), state)
     saved.journal.begin(saved.plan.as_json())
 
 

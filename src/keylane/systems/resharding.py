@@ -235,12 +235,15 @@ def position(plan: ShardsPlanDocument, record: CallRecord, state: StreamState) -
         if _same(plan, layout_after(plan, done), state.layout):
             return done
     near = next((n for n in range(calls + 1) if layout_after(plan, n) == found), None) if calls <= _NEAR else None
+    hint = AGAIN
     if near is not None and near not in allowed:
         got = f"the shards after {plural(near, 'call')} of the plan, and a record of {record.done}"
+        if near > record.done:
+            hint = f"the record of its calls is gone, or an older copy: restore it as it was last; or {AGAIN}"
     else:
         differ = sorted(set(found) ^ set(layout_after(plan, record.done)))
         got = f"{plural(len(found), 'open shard')}; {_first_difference(differ)}"
-    raise TargetError.of("the stream is not as planned; no further call was made", got=got, hint=AGAIN)
+    raise TargetError.of("the stream is not as planned; no further call was made", got=got, hint=hint)
 
 
 def _first_difference(differ: Sequence[int]) -> str:

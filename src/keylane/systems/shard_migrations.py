@@ -66,6 +66,15 @@ class ShardLineage(Protocol):
         """
 
 
+class Unbegun:
+    """What is known of the calls where there is no journal: none was made, or all were."""
+
+    done, begun, is_new = 0, False, True
+
+    def note(self, done: int, *, begun: bool) -> None:
+        """Nothing is kept before a journal is begun."""
+
+
 class JournalRecord:
     """What the journal says of the calls. `holds` is whether the lease is still held."""
 

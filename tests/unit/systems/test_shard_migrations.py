@@ -13,7 +13,8 @@ from keylane.placement.ranges import KeySpace
 from keylane.plan.shards import ShardGoal, ShardLoad, shards_plan
 from keylane.systems.kinesis.migration import last_numbers, reader_starts
 from keylane.systems.migration_journal import FolderJournal
-from keylane.systems.shard_migrations import JournalRecord, LineageShard, borders
+from keylane.systems.resharding import StreamState, position
+from keylane.systems.shard_migrations import JournalRecord, LineageShard, Unbegun, borders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,19 @@ def test_who_has_lost_the_lease_makes_no_call(journal: FolderJournal) -> None:
 
 def plan(before: int, after: int) -> ShardsPlanDocument:
     return shards_plan("s", new_layout(before), ShardLoad(None, "none", {}), ShardGoal(to=new_layout(after)))
+
+
+def test_calls_that_the_journal_does_not_have_are_named_as_what_they_are() -> None:
+    """A journal that is gone in the middle: the stream says which calls were made, and nothing is begun."""
+    planned = plan(1, 4)
+    half = new_layout(1).split("shardId-000000000000", int(planned.calls[0].at))
+    with pytest.raises(TargetError, match="gone, or an older copy"):
+        position(planned, Unbegun(), StreamState("arn", half, active=True))
+    assert position(planned, Unbegun(), StreamState("arn", new_layout(1), active=True)) == 0
+    other = new_layout(1).split("shardId-000000000000", 12345)
+    with pytest.raises(TargetError) as caught:
+        position(planned, Unbegun(), StreamState("arn", other, active=True))
+    assert "older copy" not in str(caught.value), "twin: somebody else's split"
 
 
 def test_where_shards_of_before_ended_and_those_of_after_begin() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.aggregate.reference import MINUTE, QUERIES, START, events, expected, results, write_lines
@@ -22,12 +24,11 @@ from keylane.pipelines.aggregate.explain import explain_load, plan_load
 from keylane.pipelines.aggregate.matching import AggregatePlan
 from keylane.pipelines.aggregate.options import AggregateOptions
 from keylane.pipelines.aggregate.run import aggregate
+from keylane.pipelines.aggregate.verify import verify_results
 from keylane.systems.files.frames import spark_files
 from keylane.systems.query_registry import checked, open_queries
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 
@@ -156,6 +157,40 @@ def test_a_query_that_fails_on_some_events_counts_them_and_goes_on(spark: SparkS
 def results_of_all(folder: Path) -> list[dict[str, Any]]:
     found = sorted((folder / "out" / "results").rglob("*.parquet"))
     return [row for path in found for row in pq.read_table(path, partitioning=None).to_pylist()]
+
+
+@pytest.mark.faults
+@pytest.mark.xfail(strict=True, reason="results get their digests with the target's own log")
+def test_a_value_that_was_changed_after_delivery_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    write_lines(tmp_path / "in" / "a.jsonl", events(50))
+    run(spark, tmp_path, registered(tmp_path, QUERIES[0].definition))
+    file = next((tmp_path / "out" / "results").rglob("*.parquet"))
+    table = pq.ParquetFile(file).read()
+    at = table.column_names.index("n")
+    pq.write_table(table.set_column(at, "n", pc.add(table.column("n"), 1)), file)
+    assert not verify_results(str(tmp_path / "out")).is_right
+
+
+@pytest.mark.faults
+def test_a_registry_that_was_restored_and_changed_again_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """It has the version that the aggregation knows, and a query is gone from it."""
+    registry = registered(tmp_path, QUERIES[0].definition)
+    copy, newest = Path(registry).read_bytes(), b""
+    write_lines(tmp_path / "in" / "a.jsonl", events(50))
+    with open_queries(registry) as found:
+        found.add([query_of(QUERIES[1].definition)])
+    run(spark, tmp_path, registry)
+    newest = Path(registry).read_bytes()
+    Path(registry).write_bytes(copy)
+    Path(f"{registry}.last").unlink()
+    with open_queries(registry) as found:
+        found.add([query_of(QUERIES[2].definition)])
+    write_lines(tmp_path / "in" / "b.jsonl", events(50, 1))
+    with pytest.raises(DataError, match="restored from an older copy and has changed since"):
+        run(spark, tmp_path, registry)
+    Path(registry).write_bytes(newest)
+    Path(f"{registry}.last").unlink()
+    run(spark, tmp_path, registry)
 
 
 @pytest.mark.faults

@@ -1,13 +1,16 @@
 """The rules of a registry of standing queries, wherever it is kept: what may be added, and what a change changes.
 
-Every change gives the registry its next version, and is made as a whole or not at all. A running pipeline takes a
-snapshot at the border of each batch and writes it down with the batch, so that a batch that is made again has the same
-queries. An id means one query for ever: a removed one keeps its id, so that the windows of two queries never share a
-place in the results. Where registries are kept: `systems.query_registry`.
+Every change gives the registry its next version, and is made as a whole or not at all. Versions are numbers, and a
+registry that was restored from an older copy and changed again has one of them twice: so each has a digest, too, of the
+change and of the digest before it (`next_digest`). Whoever keeps a version keeps its digest, and notices. A running
+pipeline takes a snapshot at the border of each batch and writes it down with the batch, so that a batch that is made
+again has the same queries. An id means one query for ever: a removed one keeps its id, so that the windows of two
+queries never share a place in the results. Where registries are kept: `systems.query_registry`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
@@ -35,10 +38,11 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class RegistrySnapshot:
-    """A registry at one moment: its version, and the definitions of the queries that run."""
+    """A registry at one moment: its version with its digest, and the definitions of the queries that run."""
 
     version: int
     active: tuple[dict[str, Any], ...]
+    digest: str = ""
 
 
 class QueryRegistry(Protocol):
@@ -65,6 +69,10 @@ class QueryRegistry(Protocol):
 
     def version(self) -> int:
         """The number of changes so far."""
+        ...
+
+    def digest_of(self, version: int) -> str:
+        """The digest of all changes up to a version; nothing where it is not known any more."""
         ...
 
 
@@ -98,7 +106,19 @@ def changed(known: Mapping[str, Registered], ids: Sequence[str], what: str, vers
     return new
 
 
-def snapshot_of(known: Mapping[str, Registered], version: int) -> RegistrySnapshot:
+def snapshot_of(known: Mapping[str, Registered], version: int, digest: str) -> RegistrySnapshot:
     """The queries of a registry that run, by id."""
     active = (known[one].definition for one in sorted(known) if known[one].status == "active")
-    return RegistrySnapshot(version, tuple(active))
+    return RegistrySnapshot(version, tuple(active), digest)
+
+
+def next_digest(before: str, new: Sequence[Registered]) -> str:
+    """The digest of a version: of the one before it, and of what the change has written.
+
+    >>> one = Registered("q", {"id": "q"}, "active", 1)
+    >>> next_digest("", [one]) == next_digest("", [one]) != next_digest("", [replace(one, status="paused")])
+    True
+    """
+    rows = [[one.id, one.definition, one.status, one.version] for one in sorted(new, key=lambda one: one.id)]
+    text = json.dumps([before, rows], ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

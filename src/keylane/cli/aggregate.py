@@ -221,7 +221,8 @@ def _lines(document: AggregateDocument) -> Iterator[str]:
 def verify(target: str, state: str | None, output: str, **options: Any) -> tuple[Result, str]:
     """Check the results of an aggregation: windows of a query in order, none missing, none twice.
 
-    DST is a folder, a topic or a stream. Of a topic committed records are read.
+    DST is a folder, a topic or a stream. Of a topic committed records are read. Values are not compared with anything:
+    a result that somebody has changed after its delivery is not noticed.
     Exit codes: 0 all right, 1 something is wrong.
     """
     from keylane.pipelines.aggregate.verify import verify_results
@@ -234,7 +235,7 @@ def verify(target: str, state: str | None, output: str, **options: Any) -> tuple
         f"{count(number)} {what}" for what, number in {**found, "otherwise wrong": document.other}.items() if number
     ]
     answer += ", ".join(wrong) if wrong else "every query's windows are in order, none missing, none twice"
-    lines = list(document.problems)
+    lines = [*document.problems, "values were not compared: a result that was changed after delivery is not noticed"]
     if not document.compared_with_state:
         lines.append("without the state, results that are missing after the last one are not noticed")
     return Result(document, [], lines, int(not document.is_right), answer=[answer]), output

@@ -25,6 +25,7 @@
     leases      who holds which instance id: in one SQLite file, or in ZooKeeper
     sqlite_transaction  transactions of a SQLite file that several processes write, and durable commits
     hash_key_registry  hash keys that were handed out to accounts, in one SQLite file
+    last_change  the last change of a registry in a file, noted beside it: what an older copy is found by
     query_registry  standing queries and which of them run, in one SQLite file or a topic
     atomic      atomic writes, locks, and which process a pid is
     broker      a real Kafka on this machine, for development and tests

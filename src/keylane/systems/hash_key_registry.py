@@ -9,8 +9,11 @@ is empty is none of ours. The file needs a file system with locks that work: a l
                and a checksum of these, which is compared whenever the row is read
     sums       weights of the upper nodes of the tree, so that the next key needs no scan
     cursors    where the other sequences go on
+    changes    the version that each change gave the registry, and a digest that no other copy gives it
 
-Which key is next: `keyspace.key_tree`. Who sends it: the producer, as the explicit hash key of each record.
+An older copy in the place of the file would hand out keys that others have: it is found by the note beside it
+(`last_change`). Which key is next: `keyspace.key_tree`. Who sends it: the producer, as the explicit hash key of each
+record.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
@@ -30,6 +34,7 @@ from keylane.errors import TargetError, UnknownNameError, UsageError, did_you_me
 from keylane.keyspace.key_tree import KeyTree, cursor_after_removal, handed_out_anew, next_free, nodes_above, walk
 from keylane.keyspace.sequences import SEQUENCES
 from keylane.systems.atomic import behind
+from keylane.systems.last_change import check_last_change, note_last_change
 from keylane.systems.sqlite_transaction import force_commits, transaction
 
 if TYPE_CHECKING:
@@ -41,7 +46,9 @@ if TYPE_CHECKING:
 
 #: "klhk": how SQLite's file says whose it is.
 APPLICATION: Final = 0x6B6C686B
-VERSION: Final = 2
+VERSION: Final = 3
+#: A registry of this version did not count its changes, and is given the table for it.
+BEFORE_CHANGES: Final = 2
 #: A file up to this size is compared with its indexes whenever it is opened.
 COMPARED_BYTES: Final = 4 << 20
 #: Seconds that a writer waits for others.
@@ -54,12 +61,14 @@ ACCOUNT_FORM: Final = "text, not empty and without a null character"
 MOST_CURSOR: Final = 2**63 - 1
 Origin: TypeAlias = Literal["tree", "left-right", "halves", "golden", "imported"]
 
+_CHANGES: Final = "CREATE TABLE changes (version INTEGER PRIMARY KEY, digest TEXT NOT NULL)"
 _TABLES: Final = (
     """CREATE TABLE accounts (number INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE, hash_key BLOB NOT NULL UNIQUE,
     weight INTEGER NOT NULL, origin TEXT NOT NULL, checksum INTEGER NOT NULL)""",
     "CREATE TABLE sums (node INTEGER PRIMARY KEY, weight INTEGER NOT NULL)",
     "CREATE TABLE cursors (sequence TEXT PRIMARY KEY, next INTEGER NOT NULL)",
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    _CHANGES,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -228,6 +237,15 @@ class HashKeyRegistry:
                 self._sql.execute("INSERT OR REPLACE INTO settings VALUES ('sequence', ?)", (chosen,))
             return moved
 
+    def version(self) -> int:
+        """The number of changes, since it counts them."""
+        return int(self._sql.execute("SELECT coalesce(max(version), 0) FROM changes").fetchone()[0])
+
+    def digest_of(self, version: int) -> str:
+        """Of a change; nothing where the registry never had one of that version."""
+        found = self._sql.execute("SELECT digest FROM changes WHERE version = ?", (version,)).fetchone()
+        return "" if found is None else str(found[0])
+
     def size(self) -> int:
         """How many accounts have a key."""
         return int(self._sql.execute("SELECT count(*) FROM accounts").fetchone()[0])
@@ -303,7 +321,17 @@ class HashKeyRegistry:
         """One transaction, with the write lock from its beginning."""
         try:
             with transaction(self._sql, keep=keep):
+                before = self._sql.total_changes
                 yield
+                changed = keep and self._sql.total_changes > before
+                if changed:
+                    # By chance, so that an older copy that is changed as this one was has another.
+                    into = "INSERT INTO changes (digest) VALUES (?)"
+                    self._sql.execute(into, (token_hex(8),))
+            if changed:
+                # Behind the commit, and one writer at a time.
+                with transaction(self._sql, keep=False):
+                    note_last_change(self.path, self.version(), self.digest_of(self.version()))
         except sqlite3.Error as error:
             raise _unusable(self.path, error) from error
 
@@ -327,8 +355,10 @@ def open_registry(path: Path, *, create: bool = False) -> Iterator[HashKeyRegist
     with closing(found) as connection:
         try:
             _check_whole(path, connection)
+            registry = HashKeyRegistry(path, connection)
+            check_last_change(path, registry.digest_of, registry.version())
             # Errors of whoever reads in the block come up here too.
-            yield HashKeyRegistry(path, connection)
+            yield registry
         except sqlite3.Error as error:
             raise _unusable(path, error) from error
         except UnicodeDecodeError:
@@ -359,6 +389,11 @@ def _check_whole(path: Path, connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if owner != APPLICATION:
         raise _foreign(path)
+    if version == BEFORE_CHANGES:
+        with transaction(connection):
+            connection.execute(_CHANGES.replace("TABLE", "TABLE IF NOT EXISTS", 1))
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        version = VERSION
     if version != VERSION:
         raise UsageError.of("a registry of another version of keylane", got=version, allowed=str(VERSION))
     size = path.stat().st_size

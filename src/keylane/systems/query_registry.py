@@ -5,8 +5,10 @@ file has two tables:
 
     queries    id, definition (JSON), status (active, paused, removed), version that changed it last
     registry   version
+    changes    version, digest of all changes up to it
 
-What a query is: `aggregation.query`.
+An older copy in the place of the file is found by the note beside it (`last_change`). What a query is:
+`aggregation.query`.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from keylane.aggregation.query import query_of
-from keylane.aggregation.registry import Registered, added, changed, snapshot_of
+from keylane.aggregation.registry import Registered, added, changed, next_digest, snapshot_of
 from keylane.errors import TargetError, UsageError
 from keylane.systems.endpoint import open_endpoint, parse_address, path_of
+from keylane.systems.last_change import check_last_change, note_last_change
 from keylane.systems.sqlite_transaction import force_commits, transaction
 
 if TYPE_CHECKING:
@@ -33,14 +36,16 @@ if TYPE_CHECKING:
 
 #: "klqr": how SQLite's file says whose it is.
 APPLICATION: Final = 0x6B6C7172
-VERSION: Final = 1
+VERSION: Final = 2
 #: Seconds that a writer waits for others.
 PATIENCE: Final = 60.0
+_CHANGES: Final = "CREATE TABLE changes (version INTEGER PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID"
 _TABLES: Final = (
     """CREATE TABLE queries (id TEXT PRIMARY KEY, definition TEXT NOT NULL, status TEXT NOT NULL,
     version INTEGER NOT NULL) WITHOUT ROWID""",
     "CREATE TABLE registry (version INTEGER NOT NULL)",
     "INSERT INTO registry VALUES (0)",
+    _CHANGES,
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
@@ -49,8 +54,8 @@ _TABLES: Final = (
 class SqliteQueries:
     """A registry in a SQLite file: every change is one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._sql = connection
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self._path, self._sql = path, connection
 
     def add(self, queries: Sequence[Query]) -> tuple[int, list[str]]:
         """All or none."""
@@ -70,7 +75,13 @@ class SqliteQueries:
                 self._sql.execute("INSERT OR REPLACE INTO queries VALUES (?, ?, ?, ?)", row)
             if new:
                 self._sql.execute("UPDATE registry SET version = ?", (version,))
-            return self.version(), [one.id for one in new]
+                digest = next_digest(self.digest_of(version - 1), new)
+                self._sql.execute("INSERT INTO changes VALUES (?, ?)", (version, digest))
+        if new:
+            # Behind the commit, and one writer at a time.
+            with transaction(self._sql, keep=False):
+                note_last_change(self._path, self.version(), self.digest_of(self.version()))
+        return version if new else self.version(), [one.id for one in new]
 
     def all(self) -> list[Registered]:
         """By id."""
@@ -81,13 +92,19 @@ class SqliteQueries:
         """In one transaction."""
         self._sql.execute("BEGIN")
         try:
-            return snapshot_of({one.id: one for one in self.all()}, self.version())
+            version = self.version()
+            return snapshot_of({one.id: one for one in self.all()}, version, self.digest_of(version))
         finally:
             self._sql.execute("COMMIT")
 
     def version(self) -> int:
         """As the file has it."""
         return int(self._sql.execute("SELECT version FROM registry").fetchone()[0])
+
+    def digest_of(self, version: int) -> str:
+        """As the file has it; nothing of versions from before it kept digests."""
+        found = self._sql.execute("SELECT digest FROM changes WHERE version = ?", (version,)).fetchone()
+        return "" if found is None else str(found[0])
 
 
 @contextmanager
@@ -118,7 +135,9 @@ def _open_file(path: Path, *, create: bool) -> Iterator[SqliteQueries]:
         connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         with closing(connection):
             _prepare(path, connection, create=create)
-            yield SqliteQueries(connection)
+            found = SqliteQueries(path, connection)
+            check_last_change(path, found.digest_of, found.version())
+            yield found
     except sqlite3.Error as error:
         hint = "another writer holds it: try again" if "locked" in str(error) else "restore it from a copy"
         raise TargetError.of(f"the registry of queries cannot be used: {error}", got=str(path), hint=hint) from error
@@ -135,6 +154,11 @@ def _prepare(path: Path, connection: sqlite3.Connection, *, create: bool) -> Non
             for statement in _TABLES:
                 connection.execute(statement)
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    if owner == APPLICATION and connection.execute("PRAGMA user_version").fetchone()[0] == 1:
+        # Made before versions had digests: those begin with the next change.
+        with transaction(connection):
+            connection.execute(_CHANGES.replace("TABLE", "TABLE IF NOT EXISTS", 1))
+            connection.execute(f"PRAGMA user_version = {VERSION}")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if owner != APPLICATION:
         raise UsageError.of("not a registry of queries", got=str(path), hint="another --queries FILE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -233,7 +234,7 @@ def test_a_registry_that_was_emptied_is_not_a_new_one(tmp_path: Path, left: byte
     assert path.read_bytes() == left
     with open_registry(tmp_path / "new.sqlite", create=True) as registry:
         assert registry.add("a").is_new, "the twin: a file that is not there"
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["k.sqlite", "new.sqlite"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["k.sqlite", "new.sqlite", "new.sqlite.last"]
 
 
 def test_no_changed_bit_gives_another_key_or_account(tmp_path: Path) -> None:
@@ -353,3 +354,32 @@ def test_a_registry_that_reads_before_it_locks_hands_out_a_key_twice(
         other.add("b")
         with pytest.raises(sqlite3.IntegrityError):
             one._insert([hash_key_registry.HandedOut("a", found, UNIT, "tree")])
+
+
+@pytest.mark.parametrize("changed_again", [False, True])
+def test_an_older_copy_in_the_place_of_the_registry_is_refused(tmp_path: Path, changed_again: bool) -> None:
+    """It would hand out a key that another account has; with the newest copy back all is well."""
+    path, copy = tmp_path / "k.sqlite", tmp_path / "copy.sqlite"
+    with open_registry(path, create=True) as registry:
+        registry.add("a")
+    shutil.copy(path, copy)
+    with open_registry(path) as registry:
+        given = registry.add("b").entry.key
+    newest = path.read_bytes()
+    if changed_again:
+        with open_registry(copy) as registry:
+            assert registry.add("c").entry.key == given, "the key of b"
+    shutil.copy(copy, path)
+    with pytest.raises(TargetError, match=r"restored from an older copy.*restore the newest"), open_registry(path):
+        pass
+    path.write_bytes(newest)
+    with open_registry(path) as registry:
+        assert not registry.add("b").is_new
+
+
+def test_what_changes_nothing_is_no_version(tmp_path: Path) -> None:
+    with open_registry(tmp_path / "k.sqlite", create=True) as registry:
+        registry.add("a")
+        registry.redistribute("halves", dry_run=True)
+        registry.add("a")
+        assert registry.version() == 1

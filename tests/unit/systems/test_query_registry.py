@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from keylane.aggregation.query import query_of
-from keylane.errors import UnknownNameError, UsageError
+from keylane.errors import TargetError, UnknownNameError, UsageError
 from keylane.systems.query_registry import checked, open_queries
 
 if TYPE_CHECKING:
@@ -52,6 +54,60 @@ def test_an_id_means_one_query_for_ever(tmp_path: Path) -> None:
             registry.add([query("b"), query("a", filter="a = 2")])
         assert [one.id for one in registry.all()] == ["a"], "nothing of the refused file was registered"
         assert registry.add([query("a")]) == (3, ["a"])
+
+
+@pytest.mark.parametrize("changed_again", [False, True])
+def test_an_older_copy_in_the_place_of_the_registry_is_refused(tmp_path: Path, changed_again: bool) -> None:
+    """By the note beside it; without that, whoever kept a version with its digest notices."""
+    path, copy, note = tmp_path / "q", tmp_path / "copy", tmp_path / "q.last"
+    with open_queries(str(path), create=True) as registry:
+        registry.add([query("a")])
+    shutil.copy(path, copy)
+    with open_queries(str(path)) as registry:
+        registry.add([query("b")])
+        known = registry.snapshot()
+    if changed_again:
+        with open_queries(str(copy)) as registry:
+            registry.add([query("c")])
+            assert registry.version() == known.version
+            assert registry.digest_of(known.version) != known.digest
+    newest = path.read_bytes()
+    shutil.copy(copy, path)
+    with pytest.raises(TargetError, match=r"restored from an older copy.*restore the newest"), open_queries(str(path)):
+        pass
+    path.write_bytes(newest)
+    with open_queries(str(path)) as registry:
+        assert registry.snapshot() == known
+    shutil.copy(copy, path)
+    note.unlink()
+    with open_queries(str(path)) as registry:
+        registry.add([query("b")])
+        assert {"a", "b"} <= {one.id for one in registry.all()}
+
+
+def test_a_note_that_is_damaged_or_behind_stops_nobody(tmp_path: Path) -> None:
+    """It is written after the change: a kill leaves it behind."""
+    path, note = tmp_path / "q", tmp_path / "q.last"
+    with open_queries(str(path), create=True) as registry:
+        registry.add([query("a")])
+        before = note.read_bytes()
+        registry.add([query("b")])
+    for content in (before, b"", b"{}"):
+        note.write_bytes(content)
+        with open_queries(str(path)) as registry:
+            assert registry.version() == 2
+
+
+def test_a_registry_from_before_versions_had_digests_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "q"
+    with open_queries(str(path), create=True) as registry:
+        registry.add([query("a")])
+    (tmp_path / "q.last").unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("DROP TABLE changes; PRAGMA user_version = 1")
+    with open_queries(str(path)) as registry:
+        assert registry.add([query("b")]) == (2, ["b"])
+        assert (registry.digest_of(1), len(registry.digest_of(2))) == ("", 32)
 
 
 def test_a_change_of_an_unknown_query_changes_nothing(tmp_path: Path) -> None:

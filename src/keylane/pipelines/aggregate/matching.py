@@ -224,6 +224,7 @@ class MatchingStage:
         self.probe("matched", batch)
         facts = {
             "version": border["version"],
+            "registry": border.get("registry", ""),
             "columns": columns,
             "errors": errors,
             "absent": list(events.absent) if events is not None else [],
@@ -247,8 +248,8 @@ class MatchingStage:
             now = self.registry.snapshot()
             if batch:
                 self._check_registry(now, self.files.facts(batch - 1))
-            border = {"batch": batch, "version": now.version, "clock": round(time.time() * MICROS)}
-            write_sealed(path, {**border, "queries": list(now.active)})
+            border = {"batch": batch, "version": now.version, "registry": now.digest}
+            write_sealed(path, {**border, "clock": round(time.time() * MICROS), "queries": list(now.active)})
         found = read_sealed(path)
         if found.get("batch") != batch:
             raise unreadable(path, f"it is that of batch {found.get('batch')}")
@@ -260,6 +261,13 @@ class MatchingStage:
         if now.version < before["version"]:
             what = "the registry of queries is older than the last batch"
             raise DataError.of(what, got=f"version {now.version}", allowed=f"{before['version']} or later", hint=hint)
+        known, there = before.get("registry", ""), self.registry.digest_of(before["version"])
+        if known and there and there != known:
+            what = "the registry of queries was restored from an older copy and has changed since: queries may be gone"
+            got = f"version {before['version']} of {there}"
+            hint = "restore the newest copy of the registry, and add there what was added since; or begin anew, with "
+            again = "another --to and --state"
+            raise DataError.of(what, got=got, allowed=f"version {before['version']} of {known}", hint=hint + again)
         own = before["fingerprints"]
         for query in checked(now.active):
             if own.get(query.id, query.fingerprint) != query.fingerprint:

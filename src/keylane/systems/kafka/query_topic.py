@@ -1,7 +1,7 @@
 """A compacted topic as a registry of standing queries: one record for each query, by its id.
 
     key    the id
-    value  {"id", "definition", "status", "version"}; a removed query keeps its record, for its id stays taken
+    value  {"id", "definition", "status", "version", "digest"}; a removed query keeps its record, for its id stays taken
 
 The topic has one partition, so that changes have one order, and is compacted, so that none is ever deleted. A change is
 one transaction: readers see all of it or nothing. Of two writers at a time the later one ends the transaction of the
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from keylane.aggregation.registry import Registered, added, changed, snapshot_of
+from keylane.aggregation.registry import Registered, added, changed, next_digest, snapshot_of
 from keylane.errors import DataError, TargetError, UsageError
 from keylane.systems.kafka.cluster import explained, is_permanent, open_cluster
 from keylane.systems.kafka.reader import TopicReader
@@ -64,6 +64,7 @@ class TopicQueries:
     cluster: KafkaCluster
     topic: str
     _known: dict[str, Registered] = field(default_factory=dict)
+    _digests: dict[int, str] = field(default_factory=dict)
     _at: int = 0
 
     def add(self, queries: Sequence[Query]) -> tuple[int, list[str]]:
@@ -82,12 +83,17 @@ class TopicQueries:
     def snapshot(self) -> RegistrySnapshot:
         """Up to the last committed change."""
         self._read()
-        return snapshot_of(self._known, self._version())
+        return snapshot_of(self._known, self._version(), self._digests.get(self._version(), ""))
 
     def version(self) -> int:
         """That of the last change."""
         self._read()
         return self._version()
+
+    def digest_of(self, version: int) -> str:
+        """As a record of that version has it; nothing where all of them have been replaced, and compacted away."""
+        self._read()
+        return self._digests.get(version, "")
 
     def _version(self) -> int:
         return max((one.version for one in self._known.values()), default=0)
@@ -97,8 +103,9 @@ class TopicQueries:
         reader = TopicReader(WantedColumns(values=True), self.cluster.access)
         for chunk in reader.chunks(self.topic, 0, max(self._at, there.start), there.end):
             for offset, key, value in zip(chunk.offsets, chunk.keys, chunk.values, strict=True):
-                one = _registered(f"{self.topic}/0/{offset}", key, value)
+                one, digest = _registered(f"{self.topic}/0/{offset}", key, value)
                 self._known[one.id] = one
+                self._digests[one.version] = digest
         self._at = max(self._at, there.end)
 
     def _write(self, rule: Callable[[int], list[Registered]]) -> tuple[int, list[str]]:
@@ -112,9 +119,10 @@ class TopicQueries:
                 version = self._version() + 1
                 new = rule(version)
                 if new:
+                    digest = next_digest(self._digests.get(version - 1, ""), new)
                     producer.begin_transaction()
                     for one in new:
-                        producer.produce(self.topic, _text(one), one.id.encode(), 0)
+                        producer.produce(self.topic, _text(one, digest), one.id.encode(), 0)
                     producer.commit_transaction(_SECONDS)
             except KafkaException as error:
                 if not left or is_permanent(error):
@@ -125,17 +133,17 @@ class TopicQueries:
         raise AssertionError
 
 
-def _text(one: Registered) -> bytes:
+def _text(one: Registered, digest: str) -> bytes:
     document = {"id": one.id, "definition": one.definition, "status": one.status, "version": one.version}
-    return json.dumps(document, ensure_ascii=False).encode()
+    return json.dumps({**document, "digest": digest}, ensure_ascii=False).encode()
 
 
-def _registered(place: str, key: bytes | None, value: bytes | None) -> Registered:
+def _registered(place: str, key: bytes | None, value: bytes | None) -> tuple[Registered, str]:
     try:
         found: Any = json.loads(value or b"")
         one = Registered(found["id"], dict(found["definition"]), found["status"], int(found["version"]))
         if one.id.encode() == key and one.status in {"active", "paused", "removed"}:
-            return one
+            return one, str(found.get("digest", ""))
     except (ValueError, KeyError, TypeError):
         pass
     what = "the topic has a record that is no query of a registry"

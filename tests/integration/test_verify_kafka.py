@@ -108,6 +108,16 @@ def test_keys_in_two_partitions_of_the_source_are_counted_and_not_certified(topi
     assert {"several": 2, "backward": 1}.items() <= dict(found.verdict.facts).items()
 
 
+def test_an_epoch_that_is_not_the_contracts_is_not_proven(topics: Topics) -> None:
+    """None of them is below one before it, so that no order of epochs is broken."""
+    topics.write([replace(one, epoch=7) for one in topics.fill(rows_of(60))])
+    found = topics.verify()
+    assert (found.outcome, [(one.rule, one.records) for one in found.unproven]) == (
+        "not proven",
+        [("stale_epochs", 60)],
+    )
+
+
 def lost(messages: list[Message]) -> None:
     del messages[100:107]
 

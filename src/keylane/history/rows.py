@@ -76,7 +76,7 @@ SCHEMA: Final = pa.schema(
         ("replay", pa.bool_()),
         ("expected_stream", pa.string()),
         ("expected_lane", pa.int32()),
-        ("who", pa.string()),
+        ("who", pa.string()),  # of a read: a wrong epoch, under the name of its contract
         ("t0", pa.int64()),
         ("t1", pa.int64()),
     ]

@@ -404,12 +404,14 @@ def judge_lanes(table: pa.Table, settings: Settings) -> BucketResult:
 def _asked(reads: pa.Table, dead: pa.Table) -> Counter[str]:
     """How many reads there are; how many have no expected lane, how many not even in a stream; no epoch, no key.
 
+    Of reads, `who` is an epoch that is not that of the contract which the record names.
     And how many dead letters were not asked whether they have a lane.
     """
     nowhere = reads.column("expected_lane").is_null()
     unplaced = pc.sum(pc.and_(nowhere, reads.column("expected_stream").is_null())).as_py() or 0
     facts = Counter(reads=len(reads), unasked=pc.sum(nowhere).as_py() or 0, unplaced=unplaced)
     facts["no_epoch"], facts["no_key"] = reads.column("epoch").null_count, reads.column("key").null_count
+    facts["foreign_epochs"] = len(reads) - reads.column("who").null_count
     facts["unasked_dead"] = dead.column("expected_lane").null_count
     return facts
 

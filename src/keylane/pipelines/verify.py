@@ -277,6 +277,9 @@ def _unproven(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict
         yield Unproven("duplicated", awaited, why, "start the route again, which finishes the batch, then verify")
     if missing := facts.get("no_epoch", 0):
         yield Unproven("stale_epochs", missing, "they do not name their contract and epoch", "route them by keylane")
+    if plan.contract is not None and (foreign := facts.get("foreign_epochs", 0)):
+        why = f"they name the contract with another epoch than its own, {plan.contract.metadata.epoch}"
+        yield Unproven("stale_epochs", foreign, why, "find out who writes them: keylane does not")
     # Of records of another contract the key is not known: their scope is the lane.
     if source.apart and plan.router is not None and not facts.get("unplaced") and (several := facts.get("several", 0)):
         yield _between_partitions(several, facts)
@@ -473,7 +476,7 @@ def target_rows(plan: VerifyPlan, part: Part) -> Iterator[pa.RecordBatch]:
             yield _rows(known, DEAD, **identity, **content, **_lanes_of_dead(plan, known, fields))
         else:
             where = {name: known.column(name) for name in ("stream", "lane", "replay")}
-            where["epoch"] = _epochs(plan, known)
+            where |= {"epoch": _epochs(plan, known), "who": _foreign_epochs(plan, known)}
             yield _rows(known, READ, **identity, **content, **where, **_promise(plan, known, fields))
 
 
@@ -522,6 +525,17 @@ def _epochs(plan: VerifyPlan, known: pa.RecordBatch) -> pa.Array:
     if not plan.epochs:
         return epochs
     return pc.if_else(known.column("fingerprint").is_valid(), epochs, pa.scalar(None, epochs.type))
+
+
+def _foreign_epochs(plan: VerifyPlan, known: pa.RecordBatch) -> pa.Array:
+    """Who writes an epoch under the name of the given contract that is not its own: the epoch, as text."""
+    epochs, named = known.column("epoch"), known.column("fingerprint")
+    nobody = pa.nulls(len(known), pa.string())
+    if not plan.epochs or plan.contract is None:
+        return nobody
+    own = pc.and_(named.is_valid(), pc.invert(_by_another(named, plan.contract.fingerprint)))
+    other = pc.not_equal(epochs, plan.contract.metadata.epoch).fill_null(False)
+    return pc.if_else(pc.and_(own, other), epochs.cast(pa.string()), nobody)
 
 
 def _base_keys(plan: VerifyPlan, known: pa.RecordBatch, fields: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from keylane.errors import TargetError
 from keylane.pipelines.route import KafkaOptions, Options, route
 from keylane.pipelines.verify import verify
 
@@ -65,6 +66,10 @@ def test_a_stream_is_routed_into_a_stream_over_a_split(
     done = route(live, *ends, options=options, spark=spark, say=said.append)
     assert (done.counts.in_, done.counts.out, done.counts.dead) == (300, 300, 0)
     assert any("at least once" in text for text in said), "what the service cannot promise is said"
+    # The service remembers no route, but its records say where they came from.
+    other = Options(kafka=KafkaOptions(state=str(tmp_path / "other")))
+    with pytest.raises(TargetError, match=r"records of this source already.*--second-route"):
+        route(live, *ends, options=other, spark=spark, say=said.append)
     found = verify(*ends, live, mode="at-least-once", topics=options.kafka)
     assert (found.outcome, found.verdict.records) == ("certified", 300)
 

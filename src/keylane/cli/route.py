@@ -52,6 +52,12 @@ INTERRUPTED = 130
 @click.option("--stream", help="The stream, where the contract has several; default: its first.")
 @click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in one batch.")
 @click.option("--every", default="1 second", show_default=True, help="How often --follow checks for new records.")
+@click.option(
+    "--after",
+    metavar="PLAN",
+    help="Go on behind a change of the contract that migrate run or apply has carried out: its saved plan.",
+)
+@click.option("--journal", metavar="ADDRESS", help="With --after: the journal of the migration; default: PLAN.journal.")
 @master_option
 @conf_option("-c")
 @kafka_options
@@ -114,9 +120,11 @@ def route(
 
 
 def _looked_ahead(contract: Contract, source: str, target: str, options: dict[str, Any]) -> Result:
+    from keylane.pipelines.changes import with_change
     from keylane.pipelines.dry_run import dry_run
 
     streams = replace(routing_from(options), kind=options["kind"], schema=options["schema"])
+    streams = with_change(streams, options["after"], options["journal"])
     wanted = {name: options[name] for name in ("lanes", "stream", "every")}
     note_empty_cells(source, contract.spec.key.fields, streams)
     return as_outlook(dry_run(contract, source, target, options=streams, say=note, **wanted))

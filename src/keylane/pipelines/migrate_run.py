@@ -29,6 +29,7 @@ from keylane.errors import DataError, TargetError, UnsupportedError, UsageError
 from keylane.groups.ownership import Claim, Terms
 from keylane.migration.cutover import OVER, CutoverPlan, Refuse, hold_of, opened, phase_of
 from keylane.migration.drain import drain_graph
+from keylane.pipelines.changes import JOURNAL_ENDING
 from keylane.pipelines.migrate_mirror import RouteMirror
 from keylane.pipelines.migrate_shards import begin_shards, roll_back_shards, run_shards, status_shards
 from keylane.pipelines.shards_files import text_in
@@ -60,7 +61,7 @@ PATIENCE: Final = 600.0
 SETTLE_SECONDS: Final = 3.0
 #: Seconds for which a stream that was compared with the plan is taken for the same, while a step waits.
 CHECK_AGAIN: Final = 1.0
-JOURNAL_ENDING, LEASE_ENDING, COPY_ENDING = ".journal", ".lease", ".copy"
+LEASE_ENDING, COPY_ENDING = ".lease", ".copy"
 
 
 @dataclass(frozen=True, slots=True)

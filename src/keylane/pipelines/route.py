@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import keylane.pipelines.with_spark  # noqa: F401  imported for its error
 from keylane.documents.route import RecordCounts, RoutedLane, RouteDocument
+from keylane.pipelines.changes import with_change
 from keylane.spark.context import RunContext, java_process, warn
 from keylane.spark.streaming import run_query
 from keylane.systems.endpoint import StreamOptions, open_endpoint
@@ -46,7 +47,9 @@ class Options:
     """What may be set about a route beside contract, source and target.
 
     `kind` is parquet, json or csv, by the files' endings when it is not given; `schema` gives types to columns of JSON
-    and CSV. A batch has at most `max_files` files; `every` is how often a following route looks for new ones.
+    and CSV. A batch has at most `max_files` files; `every` is how often a following route looks for new ones. `after`
+    is the file of a saved plan that was carried out, behind which the route goes on, and `journal` that of a migration
+    where it is not beside the plan.
     """
 
     lanes: int | None = None
@@ -58,6 +61,8 @@ class Options:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     kafka: StreamOptions = field(default_factory=StreamOptions)
+    after: str | None = None
+    journal: str | None = None
 
 
 def route(
@@ -85,6 +90,7 @@ def route(
     run = RunContext(spark, given.master, given.conf, follow, given.every, stop_asked, ready, tell, say, probe)
     kind, schema = given.kind or given.kafka.kind, given.schema or given.kafka.schema
     streams = replace(given.kafka, kind=kind, schema=schema, max_files=given.max_files)
+    streams = with_change(streams, given.after, given.journal)
     ends = open_endpoint(source, streams), open_endpoint(target, streams)
     return route_between(contract, *ends, run, lanes=given.lanes, stream=given.stream)
 

@@ -87,6 +87,25 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class ContractChange:
+    """A change of contract that keylane has carried out, as a route into the changed stream goes on behind it.
+
+    `plan` is the file of the saved plan, `old` and `new` are fingerprints, `old_file` the former contract where it is
+    kept. The streams are names: two of them where records were copied into another one, and empty where no stream is
+    named. `unfinished` says why nobody may go on under the new contract yet; nothing where they may.
+    """
+
+    plan: str
+    old: str
+    new: str
+    old_file: str = ""
+    old_stream: str = ""
+    new_stream: str = ""
+    old_address: str = ""
+    unfinished: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamOptions:
     """What may be set about a stream beside its address; each system takes what it has a use for.
 
@@ -95,11 +114,12 @@ class StreamOptions:
     stand for null; the empty text for an empty cell. `delimiter` separates the cells of CSV.
 
     Messages: `properties` are client properties (`systems.kafka.access`); `state` is the folder of a route into them,
-    and `second_route` lets a new one begin beside another of the same contract, source and target; `start` is where a
-    new route begins to read; `max_records` bounds a batch. `dead_letters` is a topic, `<topic>.dlq`
-    where it is not given. `value` is the format of values, where the contract needs a field of them, `value_schema`
-    the file of its schema, and `message` the name in it; with `keys_sent` the record's own key is the only key field
-    of the contract, as producers send it, and not a field `key`. `jars` and `packages` say where Spark's connector is.
+    and `second_route` lets a new one begin beside another of the same source and target; `after` is a change of
+    contract that it goes on behind; `start` is where a new route begins to read; `max_records` bounds a batch.
+    `dead_letters` is a topic, `<topic>.dlq` where it is not given. `value` is the format of values, where the contract
+    needs a field of them, `value_schema` the file of its schema, and `message` the name in it; with `keys_sent` the
+    record's own key is the only key field of the contract, as producers send it, and not a field `key`. `jars` and
+    `packages` say where Spark's connector is.
 
     Of streams that are verified: whether `values` are read, to be compared. `read_range` is the part of a topic that is
     read, for commands that can answer from a part; None for all of it. `ends` are the offsets up to which the lanes
@@ -117,6 +137,7 @@ class StreamOptions:
     on_growth: OnGrowth = "stop"
     create: bool = False
     second_route: bool = False
+    after: ContractChange | None = None
     try_seconds: float = 600.0
     value: str | None = None
     value_schema: str | None = None

@@ -18,6 +18,29 @@ if TYPE_CHECKING:
     from keylane.systems.flow import Origin
 
 
+def same_stream(known: str, now: str, known_id: str | None, now_id: str | None) -> bool:
+    """Whether two addresses are of one stream: the same text, or one name and one id behind other brokers.
+
+    >>> same_stream("kafka://b1:9092/t", "kafka://b2:9092/t", "x1", "x1")
+    True
+    >>> same_stream("kafka://b1:9092/t", "kafka://b2:9092/t", "", "")
+    False
+    """
+    if known == now:
+        return True
+    systems = {one.partition("://")[0] for one in (known, now)}
+    return bool(known_id) and known_id == now_id and len(systems) == 1 and name_in(known) == name_in(now)
+
+
+def name_in(address: str) -> str:
+    """The stream that an address names.
+
+    >>> name_in("kafka://b1:9092,b2:9092/payments"), name_in("kinesis://eu/s?endpoint=http://127.0.0.1:4567")
+    ('payments', 's')
+    """
+    return address.partition("?")[0].rpartition("/")[2]
+
+
 def agreed_source(now: Origin, known: Origin | None, say: Callable[[str], None]) -> Origin:
     """A source by the id that its route goes on with; refused where it was recreated, reported where that is not known.
 

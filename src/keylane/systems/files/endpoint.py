@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keylane.contract.fields import FieldSpec
-from keylane.errors import UsageError
+from keylane.errors import UnsupportedError, UsageError
 from keylane.systems.endpoint import Endpoint, Outlook
 from keylane.systems.identity import agreed_source
 
@@ -232,6 +232,9 @@ class FilesEndpoint(Endpoint):
         from keylane.router import Router
         from keylane.systems.folders.target import known_origin
 
+        if self.options.after is not None:
+            hint = "route into a new folder by the new contract; or copy this one by keylane migrate, as a mirror"
+            raise UnsupportedError.of("a folder keeps the contract it was begun with", got=str(self.path), hint=hint)
         known = known_origin(self.path)
         origin = agreed_source(source.origin(known), known, say)
         # A source without files is of the kind that its system is.

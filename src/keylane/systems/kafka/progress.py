@@ -1,26 +1,38 @@
 """How far a route has come, kept in the cluster beside its records: what an older copy of its state is found out by.
 
     group keylane-ROUTE-at     the batch that was begun last, as an offset, with a digest of its offsets
-    group keylane-of-DIGEST    the routes of one contract, source and target, with the folders of their states
+    group keylane-of-DIGEST    the routes of one source and target, with the folders of their states
 
 Both are written after the plan of a batch and before its first record, under both kinds of delivery, as offsets of
 groups that nobody joins. The numbers of the writers, which are in the same transaction as the records, are others:
-`spark.kafka_writer`. A cluster forgets all of them after `offsets.retention.minutes` without a commit.
+`spark.kafka_writer`. A cluster forgets all of them after `offsets.retention.minutes` without a commit. Then the newest
+records of the target itself are asked, which name their source (`newest_records`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from keylane.errors import TargetError
+from keylane.errors import BrokerError, TargetError
 from keylane.systems.checkpoint import offsets_digest
 from keylane.systems.endpoint import parse_address
+from keylane.systems.kafka.cluster import explained
+from keylane.systems.messages.headers import EPOCH, SOURCE, texts_of
+from keylane.systems.messages.target import refuse_routed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from keylane.contract.model import Contract
+    from keylane.spark.context import Say
+    from keylane.systems.flow import Origin
+    from keylane.systems.folders.folder import TakenFile
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.messages.state import BatchDone, BatchPlan, RouteHead
 
@@ -28,6 +40,9 @@ if TYPE_CHECKING:
 _MOST_BYTES: Final = 4000
 _MOST_ROUTES: Final = 10
 _MOST_PATH: Final = 200
+#: An epoch in a header, as far as it fits a number.
+_NUMBER: Final = re.compile(rb"[0-9]{1,18}")
+_SECONDS: Final = 30.0
 #: The list of routes is written again this often, because a cluster forgets it.
 _REFRESH_SECONDS: Final = 3600.0
 _OLDER: Final = (
@@ -75,12 +90,18 @@ class TargetProgress:
         offset, text = self.cluster.noted(self._group, self._topic, self.seconds)
         return Begun(offset - 1, text) if offset >= 0 else None
 
-    def check(self, last: BatchDone, plan: BatchPlan | None) -> None:
-        """Refuse a state that is not as new as the records in the cluster; `plan` is of the batch after the last."""
+    def check(self, last: BatchDone, plan: BatchPlan | None, taken: Iterable[TakenFile], say: Say) -> None:
+        """Refuse a state that is not as new as the records in the cluster; `plan` is of the batch after the last.
+
+        `taken` are the source files of the batches that are kept, by which the newest records are known where the
+        cluster has forgotten what was begun.
+        """
         begun = self.begun()
         if begun is None:
             if plan is not None and plan.begun and plan.exactly_once:
                 raise self._forgotten(plan.batch)
+            if last.batch >= 0:
+                self._check_newest(last, plan, taken, say)
             return
         ends = last.batch if plan is None else plan.batch
         if begun.batch > ends:
@@ -95,6 +116,25 @@ class TargetProgress:
         expected = offsets_digest(plan.offsets if plan is not None and begun.batch == plan.batch else last.offsets)
         if begun.digest != expected:
             raise _older(f"batch {begun.batch} of {expected}", f"{begun.digest}: another copy of the state was used")
+
+    def _check_newest(self, last: BatchDone, plan: BatchPlan | None, taken: Iterable[TakenFile], say: Say) -> None:
+        """The same by the records themselves: the last position that each names has to be one that the state knows."""
+        say(
+            f"the cluster has forgotten that batch {last.batch} was begun (offsets.retention.minutes, or deleted "
+            "groups): whether this is the newest copy of the state is compared with the newest records of the target"
+        )
+        files = {one.name for one in (*taken, *(plan.taken if plan is not None else ()))}
+        if self.head.kind and len(files) < last.taken_files:
+            return
+        ends = _ends(plan.offsets if plan is not None else last.offsets)
+        name = parse_address(self.head.source).name
+        for topic in self.head.topics:
+            for one in newest_records(self.cluster, topic):
+                file, _, number = one.sources[-1].rpartition("/") if one.sources else ("", "", "")
+                source, _, lane = file.rpartition("/")
+                newer = file not in files if self.head.kind else source == name and int(number) >= ends.get(lane, 0)
+                if file and newer:
+                    raise _older(f"the state ends at batch {last.batch}", f"{one.sources[-1]}, which is in the target")
 
     def _forgotten(self, batch: int) -> TargetError:
         """Without its numbers, a batch that may be half written would be written again as if nothing were there."""
@@ -149,8 +189,17 @@ class TargetProgress:
         return len(kept), json.dumps(kept)
 
 
+def _ends(offsets: str) -> dict[str, int]:
+    """Where a batch ends in each partition of a topic, by Spark's offsets; nothing of other sources."""
+    try:
+        (ends,) = json.loads(offsets).values()
+        return {str(lane): int(end) for lane, end in ends.items()}
+    except (ValueError, AttributeError, TypeError):
+        return {}
+
+
 def known_routes(cluster: KafkaCluster, head: RouteHead) -> list[KnownRoute]:
-    """The routes of this contract, source and target that have begun a batch."""
+    """The routes of this source and target that have begun a batch."""
     _, text = cluster.noted(_routes_group(head), next(iter(head.topics)))
     return _routes_in(text)
 
@@ -171,8 +220,7 @@ def refuse_second(others: list[KnownRoute], state: str) -> None:
     """Refuse a state beside these."""
     if others:
         raise TargetError.of(
-            "another state has routed this source into this target by the same contract; a new one would write "
-            "every record again",
+            "another state has routed this source into this target; a new one would write every record again",
             got=state,
             allowed=", ".join(route.state for route in others),
             hint=f"--state {others[-1].state} continues with it; --second-route starts a second route all the same",
@@ -180,9 +228,88 @@ def refuse_second(others: list[KnownRoute], state: str) -> None:
 
 
 def _routes_group(head: RouteHead) -> str:
-    """By names, not by brokers: a cluster has many addresses."""
-    names = (head.fingerprint, *(parse_address(text).name for text in (head.source, head.target)))
+    """By names, not by brokers: a cluster has many addresses. Under any contract: another epoch writes them again."""
+    names = [parse_address(text).name for text in (head.source, head.target)]
     return f"keylane-of-{hashlib.sha256(chr(0).join(names).encode()).hexdigest()[:16]}"
+
+
+#: How many offsets before the end of a lane are looked at, and lanes in one look.
+_LOOK: Final = 100
+_LANES: Final = 64
+
+
+class NewestRecord(NamedTuple):
+    """Where a record near the end of a lane stands, the positions in sources that it carries, the last of them last.
+
+    `epoch` is that in its last such header; 0 where it has none that is a number.
+    """
+
+    lane: int
+    offset: int
+    sources: tuple[str, ...]
+    epoch: int
+
+
+def newest_records(cluster: KafkaCluster, topic: str) -> Iterator[NewestRecord]:
+    """The records at the ends of the lanes of a topic, as committed: what remains when groups are forgotten."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    lanes = cluster.lanes_now(topic)
+    ranges = cluster.offset_ranges(topic, lanes, committed=True)
+    ends = {lane: one.end for lane, one in enumerate(ranges) if one.end > one.start}
+    own = {"group.id": "keylane-newest", "enable.auto.commit": False, "isolation.level": "read_committed"}
+    soon = {"enable.partition.eof": True, "fetch.wait.max.ms": 10, "auto.offset.reset": "earliest"}
+    left = iter(ends)
+    while some := list(islice(left, _LANES)):
+        reader = Consumer(cluster.access.librdkafka(**own, **soon))
+        try:
+            begins = {lane: max(ranges[lane].start, ends[lane] - _LOOK) for lane in some}
+            reader.assign([TopicPartition(topic, lane, at) for lane, at in begins.items()])
+            waiting = set(some)
+            while waiting:
+                message = reader.poll(_SECONDS)
+                if message is None:
+                    raise BrokerError.of(f"no broker answers at {cluster.access.brokers}", got=topic)
+                lane, offset = message.partition() or 0, message.offset() or 0
+                error = message.error()
+                if error is not None and error.name() != "_PARTITION_EOF":
+                    raise explained(error, cluster.access.brokers, cluster.listener)
+                if error is not None or offset >= ends[lane]:
+                    waiting.discard(lane)
+                    continue
+                headers: Any = message.headers() or ()
+                named = [_bytes(value) for name, value in headers if name == SOURCE]
+                epoch = dict(headers).get(EPOCH) or b""
+                number = int(epoch) if _NUMBER.fullmatch(epoch) else 0
+                yield NewestRecord(lane, offset, tuple(texts_of(named).to_pylist()), number)
+        finally:
+            reader.close()
+
+
+def check_not_routed(cluster: KafkaCluster, topic: str, source: Origin) -> None:
+    """Refuse a new state where the records of the target name the same source: everything would be there twice.
+
+    By the records, because a cluster forgets which routes there were, and a mirror copies what another route wrote.
+    """
+    for one in newest_records(cluster, topic):
+        refuse_routed(one.sources, f"in lane {one.lane} at offset {one.offset}", source)
+
+
+def check_no_later(cluster: KafkaCluster, topic: str, contract: Contract) -> None:
+    """Refuse to leave the new lanes of a topic empty where somebody places records by a later epoch already."""
+    epoch = contract.metadata.epoch
+    for one in newest_records(cluster, topic):
+        if one.epoch > epoch:
+            raise TargetError.of(
+                f"{topic} has records of a later epoch than the contract's: keys would get back into former lanes",
+                got=f"epoch {epoch}",
+                allowed=f"epoch {one.epoch}, as of the record in lane {one.lane} at offset {one.offset}",
+                hint="route by the contract of that epoch, with --after PLAN, the saved plan of the change",
+            )
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
 
 
 def newer_than_state(batch: int, number: int) -> TargetError:

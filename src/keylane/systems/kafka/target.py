@@ -15,8 +15,21 @@ from keylane.errors import CountError
 from keylane.router import Router
 from keylane.systems.checkpoint import offsets_digest
 from keylane.systems.kafka.cluster import open_cluster
-from keylane.systems.kafka.progress import TargetProgress, check_first, newer_than_state
-from keylane.systems.kafka.topics import Topics, agreed_ids, agreed_lanes, check_other_stream, check_tombstones
+from keylane.systems.kafka.progress import (
+    TargetProgress,
+    check_first,
+    check_no_later,
+    check_not_routed,
+    newer_than_state,
+)
+from keylane.systems.kafka.topics import (
+    Topics,
+    agreed_ids,
+    agreed_lanes,
+    check_memory_of,
+    check_other_stream,
+    check_tombstones,
+)
 from keylane.systems.messages.headers import ATTEMPT, CONTRACT, EPOCH, dead_topic
 from keylane.systems.messages.state import open_state
 from keylane.systems.messages.target import MessageTarget, begun_route
@@ -37,6 +50,7 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.messages.state import BatchPlan, RouteHead
+    from keylane.systems.messages.target import BegunRoute
 
 #: Writers for each core: one that waits for its commit leaves the core to another.
 WRITERS_A_CORE: Final = 2
@@ -57,9 +71,12 @@ def open_topics(
     with open_cluster(access) as cluster, ExitStack() as held:
         agreed = agree(cluster, contract, origin, target, options, lanes, stream, run.say)
         path, head = agreed.path, agreed.head
-        state = held.enter_context(open_state(path, head)) if agreed.same and not agreed.absent else None
+        ours, change = agreed.same and not agreed.absent, agreed.before.followed
+        state = held.enter_context(open_state(path, head, change)) if ours else None
         yield KafkaTarget(
-            agreed.router, agreed.origin, target, options, path, head, agreed.absent, run, held, state, cluster
+            *(agreed.router, agreed.origin, target, options, path, head, agreed.absent, run, held, state, cluster),
+            followed=change,
+            to_finish=agreed.before.to_finish,
         )
 
 
@@ -73,6 +90,7 @@ class Agreed:
     head: RouteHead
     absent: dict[str, int]
     same: bool
+    before: BegunRoute
 
 
 def agree(
@@ -89,14 +107,22 @@ def agree(
     before = begun_route(contract, origin, target, options, say)
     if not before.origin.kind:
         check_tombstones(cluster, contract, target)
-    counts, absent = agreed_lanes(cluster, contract, target, options, lanes, before.head)
+    if before.to_finish is not None:
+        # What is left of a batch goes to the lanes that it was planned for, however many there are by now.
+        options = replace(options, on_growth="keep")
+    known = before.head if before.head is None or before.followed is None else replace(before.head, topics={})
+    counts, absent = agreed_lanes(cluster, contract, target, options, lanes, known)
     ids = agreed_ids(cluster, target, options, counts, absent, before.head, say)
     check_other_stream(before.origin, ids)
     router = Router(contract, lanes=counts[target.name] if contract.spec.lanes == "live" else None, stream=stream)
+    grown = target.name not in absent and counts[target.name] < cluster.lanes([target.name])[target.name]
+    if grown and before.to_finish is None:
+        check_no_later(cluster, target.name, contract)
     head, same = before.now(contract, target, options, counts, ids)
     if before.head is None and target.name not in absent and not options.second_route:
         check_first(cluster, head, str(before.path))
-    return Agreed(router, before.origin, before.path, head, absent, same)
+        check_not_routed(cluster, target.name, before.origin)
+    return Agreed(router, before.origin, before.path, head, absent, same, before)
 
 
 @dataclass
@@ -116,10 +142,12 @@ class KafkaTarget(MessageTarget):
                 self.cluster.create(topic, lanes)
             ids = agreed_ids(self.cluster, self.target, self.options, self.head.topics, {}, self.head, self.run.say)
             self.head = replace(self.head, topic_ids=ids)
+        if self.options.delivery == "exactly-once":
+            check_memory_of(self.cluster, self.options.try_seconds)
         self._open()
         options, head = self.options, self.state.head
         self.progress = TargetProgress(self.cluster, head, str(self.path), options.try_seconds)
-        self.progress.check(self.last, self.state.plan(self.last.batch + 1))
+        self.progress.check(self.last, self.state.plan(self.last.batch + 1), self.state.taken(), self.run.say)
         some = WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0
         self.topics = Topics(
             self.cluster,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from keylane.contract.answers import answers, weakest
 from keylane.contract.fields import fields_of
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from keylane.systems.kafka.access import KafkaAccess
     from keylane.systems.kafka.cluster import KafkaCluster
     from keylane.systems.messages.state import BatchPlan, RouteHead
+
+
+_NEW_EPOCH: Final = "plan the change as a new epoch of the contract"
+_GROWN: Final = (
+    "where `keylane migrate run` has changed it, route by the new contract with --after PLAN, the saved plan; "
+    "otherwise plan the change as a new epoch of the contract"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +119,18 @@ class Topics:
             )
 
 
+def check_memory_of(cluster: KafkaCluster, seconds: float) -> None:
+    """Refuse a cluster that forgets committed offsets, by which batches are known, while a batch is still tried."""
+    kept = cluster.offsets_kept_seconds()
+    if kept is not None and kept * 0.9 < seconds:
+        raise TargetError.of(
+            "the cluster forgets committed offsets sooner than a batch is given up: it could be written twice",
+            got=f"offsets.retention.minutes={kept / 60:.0f}",
+            allowed=f"{seconds / 0.9 / 60:.0f} minutes or more",
+            hint="raise offsets.retention.minutes, or lower --retry-for",
+        )
+
+
 def agreed_lanes(
     cluster: KafkaCluster,
     contract: Contract,
@@ -127,7 +146,7 @@ def agreed_lanes(
     promised = contract.spec.lanes if contract.spec.lanes != "live" else lanes
     wanted: dict[str, int | None] = {target.name: promised, **contract.tiers}
     if known is not None:
-        wanted = {topic: known.topics.get(topic, lanes) for topic, lanes in wanted.items()}
+        wanted = {topic: known.topics.get(topic, many) for topic, many in wanted.items()}
     dead = options.dead_letters or dead_topic(target.name)
     _check_name(dead)
     if dead in wanted and options.on_poison != "stop":
@@ -193,7 +212,7 @@ def agreed_ids(
 def _agreed(topic: str, wanted: int | None, there: int, options: StreamOptions) -> int:
     grown = wanted is not None and there > wanted and options.on_growth == "keep"
     if wanted is not None and there != wanted and not grown:
-        hint = "plan the change as a new epoch of the contract"
+        hint = _GROWN if there > wanted else _NEW_EPOCH
         more = "; or --on-growth keep, to leave the new lanes empty" if there > wanted else ""
         raise LaneCountError.of(f"{topic} has another lane count", got=there, allowed=str(wanted), hint=hint + more)
     return wanted or there
@@ -223,9 +242,10 @@ def _check_name(topic: str) -> None:
 def _changed(topic: str, began: int, now: int, promised: Any) -> LaneCountError:
     rule = "the topic's own when the route began" if promised == "live" else "the contract's"
     more = "; or --on-growth keep, to continue with the lanes it began with" if now > began else ""
+    hint = _GROWN if now > began else _NEW_EPOCH
     return LaneCountError.of(
         f"the lanes of {topic} changed while the route ran; nothing of the next batch was written",
         got=now,
         allowed=f"{began}, {rule}",
-        hint=f"plan the change as a new epoch of the contract{more}",
+        hint=f"{hint}{more}",
     )

@@ -25,11 +25,12 @@ from keylane.router import Router
 from keylane.systems.identity import agreed_topic_ids, recreated_topic
 from keylane.systems.journal import OWN, read_document, write_document
 from keylane.systems.kinesis.access import access_of
+from keylane.systems.kinesis.reader import ShardReader
 from keylane.systems.kinesis.shards import create_stream, describe_stream, shards_of
 from keylane.systems.kinesis.writer import Slot, Writing
-from keylane.systems.messages.headers import CONTRACT, EPOCH, dead_topic
+from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE, dead_topic
 from keylane.systems.messages.state import open_state
-from keylane.systems.messages.target import MessageTarget, begun_route
+from keylane.systems.messages.target import MessageTarget, begun_route, refuse_routed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,9 +47,12 @@ if TYPE_CHECKING:
     from keylane.systems.kinesis.access import KinesisAccess
     from keylane.systems.kinesis.shards import StreamFacts
     from keylane.systems.messages.state import BatchPlan, RouteHead
+    from keylane.systems.messages.target import BegunRoute
 
 #: Writers for each core: they wait for the service most of the time.
 WRITERS_A_CORE = 4
+#: Records of a shard that are asked where they came from, before a route begins.
+OLDEST = 1_000
 LAYOUT = "layout.json"
 NOT_ONCE = (
     "Kinesis has no transactions: records are written at least once. A batch that is written again is marked in the tag"
@@ -67,6 +71,7 @@ class AgreedStreams:
     absent: dict[str, int]
     spaces: dict[str, KeySpace]
     same: bool
+    before: BegunRoute
 
 
 def agree(
@@ -92,7 +97,9 @@ def agree(
         raise UsageError.of("the stream of the source is the one that the route writes", got=origin.address)
     asked = {**wanted, **dict.fromkeys(dead, 1)}
     absent = {name: _creatable(access, name, asked[name], options) for name, one in facts.items() if one is None}
-    spaces = read_spaces(before.path) if before.head is not None else {}
+    if before.head is None and target.name not in absent and not options.second_route:
+        check_not_routed(access, target.name, origin)
+    spaces = read_spaces(before.path) if before.head is not None and before.followed is None else {}
     for name in asked:
         if name not in spaces:
             spaces[name] = KeySpace.equal(absent[name]) if name in absent else _open_shards(access, name)
@@ -103,7 +110,14 @@ def agree(
     ids = agreed_topic_ids({} if before.head is None else before.head.topic_ids, ids, say)
     counts = {name: len(spaces[name]) for name in wanted}
     head, same = before.now(contract, target, options, counts, ids)
-    return AgreedStreams(router, origin, before.path, head, absent, spaces, same)
+    return AgreedStreams(router, origin, before.path, head, absent, spaces, same, before)
+
+
+def check_not_routed(access: KinesisAccess, name: str, source: Origin) -> None:
+    """Refuse a new state where the oldest records of a shard came from the same source; only they can be asked for."""
+    for shard in shards_of(access, name, TargetError).shards:
+        for one in ShardReader(access, name, shard).turn(OLDEST):
+            refuse_routed([text for tag, text in one.user.tags if tag == SOURCE], f"in {shard.id}", source)
 
 
 def _facts(access: KinesisAccess, names: Iterable[str], begun: RouteHead | None) -> dict[str, StreamFacts | None]:
@@ -188,11 +202,13 @@ def open_streams(
     with ExitStack() as held:
         agreed = agree(contract, origin, target, options, lanes, stream, run.say)
         path, head = agreed.path, agreed.head
-        state = held.enter_context(open_state(path, head)) if agreed.same and not agreed.absent else None
+        ours, change = agreed.same and not agreed.absent, agreed.before.followed
+        state = held.enter_context(open_state(path, head, change)) if ours else None
         if options.delivery == "exactly-once":
             run.say(NOT_ONCE)
         own = (agreed.absent, run, held, state, agreed.spaces)
-        yield KinesisTarget(agreed.router, agreed.origin, target, options, path, head, *own)
+        first = (agreed.router, agreed.origin, target, options, path, head)
+        yield KinesisTarget(*first, *own, followed=change, to_finish=agreed.before.to_finish)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.records import Parked, RecordLimits
 from keylane.systems.checkpoint import batch_offsets, check_checkpoint, drop_unforced
 from keylane.systems.folders.folder import Counts, TakenFile
+from keylane.systems.identity import name_in, same_stream
 from keylane.systems.journal import (
     OWN,
     Journalled,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from keylane.spark.read_parquet import SourceFile
+    from keylane.systems.endpoint import ContractChange
 
 FORMAT: Final = "keylane.kafka-route/2"
 #: Each is cumulative or needed only until its batch is done; the others are kept for inspection.
@@ -78,13 +80,43 @@ class RouteHead:
     delimiter: str = ","
 
     def differences(self, other: RouteHead) -> list[str]:
-        """What differs: this one's value, then the other's. Lane counts and ids are not compared here."""
+        """What differs: this one's value, then the other's. Lane counts and ids are not compared here.
+
+        A stream that has the same name and id at another address is the same one: brokers move, and have many names.
+        """
+        same = {"route", "topics", "source_id", "topic_ids"}
+        if same_stream(self.source, other.source, self.source_id, other.source_id):
+            same.add("source")
+        if same_stream(self.target, other.target, self.target_id, other.target_id):
+            same.add("target")
         return [
             f"{f.name}: {getattr(self, f.name)} here, {getattr(other, f.name)} given"
             for f in fields(self)
-            if f.name not in {"route", "topics", "source_id", "topic_ids"}
-            and getattr(self, f.name) != getattr(other, f.name)
+            if f.name not in same and getattr(self, f.name) != getattr(other, f.name)
         ]
+
+    @property
+    def target_id(self) -> str:
+        """What the system knows the target by; nothing where that is not known."""
+        return self.topic_ids.get(name_in(self.target), "")
+
+    def following(self, former: RouteHead, change: ContractChange | None) -> RouteHead:
+        """The former head as this one follows it: with the contract and the stream that a change has put in its place.
+
+        Where the change is not that from the former contract to this one, the former head as it is.
+        """
+        if change is None or (former.fingerprint, self.fingerprint) != (change.old, change.new):
+            return former
+        streams = (name_in(former.target), name_in(self.target))
+        return replace(
+            former,
+            contract=self.contract,
+            epoch=self.epoch,
+            fingerprint=self.fingerprint,
+            target=self.target if streams == (change.old_stream, change.new_stream) else former.target,
+            topics=self.topics,
+            topic_ids=self.topic_ids,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,27 +282,32 @@ def parked_digest(parked: Sequence[Parked]) -> str:
 
 
 @contextmanager
-def open_state(path: Path, head: RouteHead) -> Iterator[RouteState]:
-    """The state of this route, created if missing; locked. That of another route is refused."""
-    check_state(path, head)
+def open_state(path: Path, head: RouteHead, change: ContractChange | None = None) -> Iterator[RouteState]:
+    """The state of this route, created if missing; locked. That of another route is refused.
+
+    With a `change` it goes on under the contract that has taken the place of the one that it began with.
+    """
+    check_state(path, head, change)
     with hold_journal(path, "plans", "done") as journal:
-        known = check_state(path, head)
+        known = check_state(path, head, change)
         if known is None or known.differences(head):
             # Of an attempt that planned nothing: another contract or source may have come after it.
             shutil.rmtree(journal.checkpoint, ignore_errors=True)
             agreed = replace(head, route=uuid4().hex[:16])
         else:
             # Ids that were not known before are: they were compared where the cluster was asked for them.
-            agreed = replace(known, source_id=head.source_id, topic_ids=head.topic_ids)
-        if agreed != known:
+            ids = replace(known, source_id=head.source_id, topic_ids=head.topic_ids)
+            agreed = replace(ids, source=head.source, target=head.target)
+        if agreed != read_head(path):
             write_document(journal.own / "head.json", {"format": FORMAT, **asdict(agreed)})
         yield RouteState(journal, agreed)
 
 
-def check_state(path: Path, head: RouteHead) -> RouteHead | None:
+def check_state(path: Path, head: RouteHead, change: ContractChange | None = None) -> RouteHead | None:
     """Refuse a folder that cannot be the state of this route; nothing in it is changed. What it knows of the route.
 
-    A state without a batch may be recreated, for a command that was refused in its first batch.
+    A state without a batch may be recreated, for a command that was refused in its first batch. With a `change` the
+    head is given as it goes on behind that.
     """
     if path.exists() and not path.is_dir():
         raise TargetError.of("the state is not a folder", got=str(path), hint="--state")
@@ -279,6 +316,7 @@ def check_state(path: Path, head: RouteHead) -> RouteHead | None:
     known, begun = read_head(path), _has_begun(path)
     if known is None and begun:
         raise missing(path / OWN / "head.json")
+    known = None if known is None else head.following(known, change)
     if known is not None and begun and (differences := known.differences(head)):
         hint = "another --state, or the contract, addresses and options (--csv-null) that this one was made with"
         raise TargetError.of(f"{path} belongs to another route", got="; ".join(differences), hint=hint)
@@ -306,9 +344,15 @@ def _has_begun(path: Path) -> bool:
 def read_last(path: Path, head: RouteHead) -> BatchDone:
     """The last batch that is done, without the lock."""
     number, done = last_document(path, "done")
+    nothing = BatchDone.before_all(head)
     if done is None:
-        return BatchDone.before_all(head)
-    return decoded(document_file(path, "done", number), done, BatchDone.from_json)
+        return nothing
+    last = decoded(document_file(path, "done", number), done, BatchDone.from_json)
+    # Lanes that the streams were given behind this batch, and streams that it did not have, are empty.
+    had = {topic: last.lanes.get(topic, []) for topic in nothing.lanes}
+    return replace(
+        last, lanes={topic: [*had[topic], *none[len(had[topic]) :]] for topic, none in nothing.lanes.items()}
+    )
 
 
 def taken_files(path: Path) -> Iterator[TakenFile]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from keylane.contract.fields import fields_of, lacking_text
-from keylane.errors import CountError
+from keylane.errors import CountError, TargetError, UsageError
 from keylane.systems.checkpoint import force_batch, offsets_digest, query_id
+from keylane.systems.endpoint import parse_address
 from keylane.systems.flow import BatchReport, Origin, Routed, RouteTarget, report_dead
 from keylane.systems.folders.folder import Counts
 from keylane.systems.identity import agreed_source
@@ -25,9 +26,11 @@ from keylane.systems.messages.state import (
     check_planned,
     check_state,
     default_state,
+    last_planned,
     open_state,
     parked_digest,
     read_begun,
+    read_last,
     with_parked,
 )
 
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from keylane.spark.context import RunContext
     from keylane.spark.kafka_writer import SlotWritten
     from keylane.spark.messages import Messages
-    from keylane.systems.endpoint import Address, OnPoison, StreamOptions
+    from keylane.systems.endpoint import Address, ContractChange, OnPoison, StreamOptions
     from keylane.systems.flow import Followed
     from keylane.systems.folders.folder import TakenFile
     from keylane.systems.messages.state import BatchDone, RouteState
@@ -58,11 +61,17 @@ def state_of(contract: Contract, target: Address, options: StreamOptions) -> Pat
 
 @dataclass(frozen=True, slots=True)
 class BegunRoute:
-    """Where the state of a route is, what it began with (None before its first batch), and its source as agreed."""
+    """Where the state of a route is, what it began with (None before its first batch), and its source as agreed.
+
+    `followed` is the change of contract that it goes on behind from now on; `to_finish` a batch that was begun before
+    that change, and is all that is to be written.
+    """
 
     path: Path
     head: RouteHead | None
     origin: Origin
+    followed: ContractChange | None = None
+    to_finish: int | None = None
 
     def now(
         self, contract: Contract, target: Address, options: StreamOptions, counts: dict[str, int], ids: dict[str, str]
@@ -73,18 +82,109 @@ class BegunRoute:
         head = RouteHead(meta.name, meta.epoch, contract.fingerprint, origin.address, str(target), counts, *by)
         head = replace(head, source_id=origin.id or "", topic_ids=ids)
         head = replace(head, csv_null=list(origin.csv_null), delimiter=origin.delimiter)
-        known = check_state(self.path, head)
+        known = check_state(self.path, head, self.followed)
         return head, known is not None and not known.differences(head)
 
 
 def begun_route(
     contract: Contract, origin: Origin, target: Address, options: StreamOptions, say: Callable[[str], None]
 ) -> BegunRoute:
-    """What is there of a route; another source than the one it began with is refused."""
+    """What is there of a route; another source than the one it began with is refused, and so is another contract."""
+    change = options.after
     path = state_of(contract, target, options)
+    if change is not None and options.state is None and change.old_address and read_begun(path) is None:
+        path = state_of(contract, replace(target, name=change.old_stream), options)
     head = read_begun(path)
     before = None if head is None else Origin(head.source, head.kind, head.pattern, head.source_id)
-    return BegunRoute(path, head, agreed_source(origin, before, say))
+    agreed = agreed_source(origin, before, say)
+    if head is None:
+        if change is not None:
+            what = "there is no route that could go on behind the change: no batch of it is in this state"
+            raise UsageError.of(what, got=str(path), hint="--state of the route; or a new route, without --after")
+        return BegunRoute(path, None, agreed)
+    last, planned = read_last(path, head).batch, last_planned(path)
+    if change is not None and contract.fingerprint == change.new and change.new_stream not in {"", target.name}:
+        hint = f"--to the stream that has the lanes now: {change.new_stream}"
+        raise UsageError.of("the change is of another stream", got=target.name, allowed=change.new_stream, hint=hint)
+    followed, to_finish = _followed(contract, head, change, planned if planned > last else None)
+    return BegunRoute(path, head, agreed, followed, to_finish)
+
+
+def _followed(
+    contract: Contract, head: RouteHead, change: ContractChange | None, half: int | None
+) -> tuple[ContractChange | None, int | None]:
+    """The change that a route follows, and the batch that it finishes before; refused where neither fits its state."""
+    if change is None:
+        if head.contract == contract.metadata.name and head.fingerprint != contract.fingerprint:
+            raise _other_version(contract, head)
+        return None, None
+    given = f"epoch {contract.metadata.epoch} of {contract.metadata.name}"
+    if contract.fingerprint == head.fingerprint and contract.fingerprint == change.new:
+        return None, None
+    if head.fingerprint != change.old or contract.fingerprint not in {change.old, change.new}:
+        raise TargetError.of(
+            f"{change.plan} is not the change between the contract of the route and the given one",
+            got=f"the route is at epoch {head.epoch}, {head.fingerprint[:12]}; {given}, {contract.fingerprint[:12]}",
+            allowed=f"{change.old[:12]}, then {change.new[:12]}",
+            hint="--after takes the saved plan that was carried out; of several, one after the other",
+        )
+    old = change.old_file or "the former contract"
+    if contract.fingerprint == change.old:
+        if half is None:
+            hint = "give the new contract; or leave out --after, where the change is not carried out"
+            raise UsageError.of("no batch is left to finish under the former contract", got=given, hint=hint)
+        return None, half
+    if change.unfinished:
+        hint = "keylane migrate run carries it out; until then route by the former contract, without --after"
+        raise TargetError.of(f"the change is not carried out: {change.unfinished}", got=change.plan, hint=hint)
+    if half is not None:
+        raise TargetError.of(
+            f"batch {half} of the route was begun before the change and is not finished: a part of it may be written",
+            got=f"epoch {head.epoch} of {head.contract}",
+            hint=f"keylane route {old} with the same options and --after {change.plan} finishes that batch and ends",
+        )
+    return change, None
+
+
+def _other_version(contract: Contract, head: RouteHead) -> TargetError:
+    now = contract.metadata.epoch
+    if now < head.epoch:
+        what = "the route has gone on under a later epoch of this contract"
+        hint = "give that version of the contract: a former one would put keys back into their former lanes"
+    else:
+        what = "the route was begun under another version of this contract"
+        hint = (
+            "--after PLAN, the saved plan, goes on behind a change that `keylane migrate run` or `keylane apply` has "
+            "carried out; otherwise give the contract as it was. Another --state would write every record again"
+        )
+    got = f"epoch {now}, {contract.fingerprint[:12]}"
+    return TargetError.of(what, got=got, allowed=f"epoch {head.epoch}, {head.fingerprint[:12]}", hint=hint)
+
+
+def refuse_routed(places: Iterable[str | None], where: str, source: Origin) -> None:
+    """Refuse a new state where a record of the target, which stands somewhere, came from the same source.
+
+    By the records, because a cluster forgets which routes there were, and a mirror copies what another route wrote.
+    """
+    for place in places:
+        if _is_of(place, source):
+            raise TargetError.of(
+                "the target has records of this source already; a new state would write every record again",
+                got=f"{place}, {where}",
+                allowed="a target without records of the source, or the state of the route that wrote them",
+                hint="--state of that route continues with it, and --after PLAN behind a change that keylane has "
+                "carried out; without that state: --start OFFSETS behind these records, with --second-route",
+            )
+
+
+def _is_of(place: str | None, source: Origin) -> bool:
+    """Whether a position, `topic/partition/offset` or `file/row`, is one in this source."""
+    name = (place or "").rpartition("/")[0]
+    address = parse_address(source.address)
+    if not address.is_path:
+        return name.rpartition("/")[0] == address.name
+    path = Path(address.name)
+    return bool(name) and (path.name == name if path.is_file() else (path / name).is_file())
 
 
 class TargetStreams(Protocol):
@@ -134,7 +234,8 @@ class TargetStreams(Protocol):
 class MessageTarget(RouteTarget):
     """What this run began with, the last batch that is done, and the keys that are parked.
 
-    `absent` are streams that `begin` makes, `known` is a state that is locked already.
+    `absent` are streams that `begin` makes, `known` is a state that is locked already. `followed` and `to_finish` are
+    those of the route as it was begun.
     """
 
     router: Router
@@ -147,6 +248,8 @@ class MessageTarget(RouteTarget):
     run: RunContext
     held: ExitStack
     known: RouteState | None
+    followed: ContractChange | None = field(default=None, kw_only=True)
+    to_finish: int | None = field(default=None, kw_only=True)
     about: dict[tuple[str, ...], dict[str, Column]] = field(default_factory=dict, init=False)
     topics: TargetStreams = field(init=False)
     source: Followed = field(init=False)
@@ -157,7 +260,7 @@ class MessageTarget(RouteTarget):
 
     def _open(self) -> None:
         """Lock the state, refuse one that is not whole, and take up where it stands."""
-        self.state = self.known or self.held.enter_context(open_state(self.path, self.head))
+        self.state = self.known or self.held.enter_context(open_state(self.path, self.head, self.followed))
         self.lock, self.checkpoint = self.state.lock, self.state.checkpoint
         self.state.check_whole()
         self.last = self.before = self.state.last()
@@ -242,6 +345,12 @@ class MessageTarget(RouteTarget):
         from keylane.spark.messages import decided, refuse_lacking
         from keylane.spark.poison import newly_parked, refuse_any
 
+        if self.to_finish is not None:
+            raise TargetError.of(
+                f"batch {self.to_finish} is finished under the former contract; nothing else was written",
+                hint="its records stand behind the change in their former lanes: let every reader group read to the "
+                "ends of the lanes, then route by the new contract, with the same --after",
+            )
         topics, now = self.topics, time.time()
         lanes = topics.for_new_batch(self.run.say)
         limits = topics.limits(lanes, now)

@@ -191,10 +191,10 @@ def plan(number: int) -> BatchPlan:
 
 def test_a_state_that_is_as_new_as_the_cluster() -> None:
     here = progress(Cluster())
-    here.check(done(-1), None)
+    here.check(done(-1), None, (), lambda _: None)
     here.begin(0, offsets_digest(offsets(0)))
     for last, begun in ((done(-1), plan(0)), (done(0), None), (done(0), plan(1))):
-        here.check(last, begun)
+        here.check(last, begun, (), lambda _: None)
 
 
 @pytest.mark.parametrize(("last", "begun"), [(done(-1), None), (done(0), None), (done(0), plan(1))])
@@ -202,7 +202,7 @@ def test_an_older_state_is_refused(last: BatchDone, begun: BatchPlan | None) -> 
     here = progress(Cluster())
     here.begin(2, offsets_digest(offsets(2)))
     with pytest.raises(TargetError, match=r"older than what it has written.*hint: restore the newest"):
-        here.check(last, begun)
+        here.check(last, begun, (), lambda _: None)
 
 
 def test_other_records_under_the_same_number_are_refused() -> None:
@@ -210,7 +210,7 @@ def test_other_records_under_the_same_number_are_refused() -> None:
     here.begin(1, offsets_digest(offsets(7)))
     for last, begun in ((done(1), None), (done(0), plan(1))):
         with pytest.raises(TargetError, match="another copy of the state"):
-            here.check(last, begun)
+            here.check(last, begun, (), lambda _: None)
     with pytest.raises(TargetError, match="another copy"):
         here.begin(1, offsets_digest(offsets(1)))
     with pytest.raises(TargetError, match="another copy"):
@@ -221,7 +221,7 @@ def test_a_cluster_that_is_older_than_the_state_is_refused() -> None:
     here = progress(Cluster())
     here.begin(1, offsets_digest(offsets(1)))
     with pytest.raises(TargetError, match="the cluster is older"):
-        here.check(done(3), None)
+        here.check(done(3), None, (), lambda _: None)
 
 
 def test_routes_of_the_same_records_are_listed() -> None:
@@ -232,7 +232,8 @@ def test_routes_of_the_same_records_are_listed() -> None:
     assert [route.route for route in known_routes(cluster, HEAD)] == [f"r{number}" for number in range(2, 12)]
     with pytest.raises(TargetError, match=r"another state has routed.*--state /states/r11.*--second-route"):
         check_first(cluster, HEAD, "/elsewhere")
-    check_first(cluster, replace(HEAD, fingerprint="other"), "/elsewhere")
+    with pytest.raises(TargetError, match="another state"):
+        check_first(cluster, replace(HEAD, fingerprint="that of another epoch"), "/elsewhere")
     elsewhere = replace(HEAD, source="kafka://other:9/raw")
     with pytest.raises(TargetError, match="another state"):
         check_first(cluster, elsewhere, "/elsewhere")

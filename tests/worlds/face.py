@@ -7,7 +7,9 @@ made up to be run: the other modules of this folder, which know nothing of keyla
 from __future__ import annotations
 
 import io
+import json
 import sys
+import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -173,3 +175,75 @@ def places(contract: Path, keys: Iterable[str]) -> dict[str, tuple[str | None, i
     router = keylane.Router(contract)
     found = {key: router.place({"key": key}) for key in keys}
     return {key: (one.stream, one.lane) for key, one in found.items()}
+
+
+# A route and what goes with it, for the lives of streams (`life`).
+
+
+def route(contract: Path, source: str, target: str, *, spark: Any, kill: Any = None, **how: Any) -> Any:
+    """Route all there is in a session that is given; `kill` names a step and how often it is passed before the end."""
+    from tests.worlds.life import Outcome
+
+    from keylane.errors import KeylaneError
+    from keylane.pipelines.route import KafkaOptions, Options
+    from keylane.pipelines.route import route as run_route
+
+    class KilledError(Exception):
+        """What a run that is killed ends with."""
+
+    left = [kill[1] if kill else 0]
+
+    def probe(at: str, _batch: int) -> None:
+        if kill and at == kill[0]:
+            left[0] -= 1
+            if not left[0]:
+                raise KilledError(at)
+
+    clock, after = how.pop("clock", 0.0), how.pop("after", None)
+    options = Options(max_files=2, after=after, kafka=KafkaOptions(**how))
+    now = time.time
+
+    def turned() -> float:
+        return now() + clock
+
+    try:
+        with mock.patch("time.time", turned):
+            loaded = keylane.load_contract(contract)
+            run_route(loaded, source, target, options=options, spark=spark, say=lambda _: None, probe=probe)
+    except KilledError:
+        return Outcome("killed")
+    except KeylaneError as error:
+        return Outcome("refused", str(error))
+    return Outcome("done")
+
+
+def migrate(old: Path, new: Path, stream: str, plan: Path, groups: Sequence[str], into: str | None = None) -> Any:
+    """Plan a migration, in place or into another stream, save the plan and carry it out; all producers have stopped."""
+    from tests.worlds.life import Outcome
+
+    from keylane.errors import KeylaneError
+    from keylane.pipelines.migrate import plan_migrate
+    from keylane.pipelines.migrate_run import run_migrate
+
+    try:
+        found = plan_migrate(str(old), str(new), source=stream, target=into, groups=tuple(groups))
+        plan.write_text(json.dumps(found.as_json()))
+        done = run_migrate(plan, all_stopped=True, patience=60)
+    except KeylaneError as error:
+        return Outcome("refused", str(error))
+    return Outcome("done" if done.phase == "done" else "refused", f"it is {done.phase}")
+
+
+def verified(source: str, target: str, contract: Path, **how: Any) -> str:
+    """The certificate's verdict, or the text of a refusal; a verdict that is not certified says of which rules."""
+    from keylane.errors import KeylaneError
+    from keylane.pipelines.verify import verify
+    from keylane.systems.endpoint import StreamOptions
+
+    try:
+        loaded = keylane.load_contract(contract)
+        found = verify(source, target, loaded, topics=StreamOptions(**how), engine="local")
+    except KeylaneError as error:
+        return f"refused: {error}"
+    rules = [rule for rule, count in found.verdict.counts.items() if count]
+    return f"{found.outcome}: {', '.join([*rules, *found.miscounted, *(one.rule for one in found.unproven)])}"

@@ -167,7 +167,7 @@ class MigrationEntry(Document):
     number: Count
     phase: Phase
     at: AtLeastZero = Field(description="When it was appended, in seconds since 1970, by the clock of its driver.")
-    driver: AtLeastOne = Field(description="The epoch of the lease of the driver that appended it.")
+    driver: AtLeastOne = Field(description="The claim of the driver that appended it: the term of its lease.")
 
 
 class MigrationLane(Document):

@@ -2,9 +2,9 @@
 
 The rule. A migration is a journal of entries, and nothing else is its state. Whoever drives it looks at the journal and
 at the world, and `next_step` says what to do: append an entry, make a call, or wait. An entry is appended before the
-step that it names, with the next number and the epoch of the driver's lease; `accepts` refuses one with any other
-number or with an earlier epoch. So two drivers cannot both take a step, a driver that wakes up late takes none, and one
-that is killed leaves a journal from which any other goes on: every call can be made twice.
+step that it names, with the next number and the claim of its driver, which is the term of its lease; `accepts` refuses
+one with any other number or with an earlier claim. So two drivers cannot both take a step, a driver that wakes up late
+takes none, and one that is killed leaves a journal from which any other goes on: every call can be made twice.
 
     begun        the plan fits the world
     copying      by a mirror: records are copied into the new stream, again and again, until it has caught up
@@ -84,10 +84,10 @@ OVER: Final = frozenset({"done", "rolled-back"})
 
 
 class Entry(NamedTuple):
-    """One entry of a journal. `epoch` is that of the driver's lease; `at` is for people, nothing is decided by it."""
+    """One entry of a journal. `claim` is the term of its driver's lease; `at` is for people."""
 
     number: int
-    epoch: int
+    claim: int
     phase: Phase
     #: The end of each old lane: of fenced, growing and open. Of files it is how many there are; of shards the sequence
     #: number at which each ended, 0 of those that are still open.
@@ -179,18 +179,18 @@ Step: TypeAlias = Append | CutoverCall | Wait | Refuse | Finished
 
 
 def accepts(entries: Sequence[Entry], entry: Entry) -> bool:
-    """Whether a journal takes an entry: the next number, no earlier epoch, and a phase that may follow.
+    """Whether a journal takes an entry: the next number, no earlier claim, and a phase that may follow.
 
     >>> begun = Entry(0, 1, "begun")
     >>> accepts([], begun), accepts([begun], Entry(1, 1, "holding")), accepts([begun], Entry(0, 2, "holding"))
     (True, True, False)
-    >>> accepts([begun._replace(epoch=2)], Entry(1, 1, "holding"))
+    >>> accepts([begun._replace(claim=2)], Entry(1, 1, "holding"))
     False
     """
     last = entries[-1] if entries else None
     if entry.number != len(entries) or entry.phase not in FOLLOWING[last and last.phase]:
         return False
-    return last is None or entry.epoch >= last.epoch
+    return last is None or entry.claim >= last.claim
 
 
 def phase_of(entries: Sequence[Entry]) -> Phase | None:
@@ -221,8 +221,8 @@ def may_send(entries: Sequence[Entry], *, new: bool) -> bool:
     return phase in SWITCHED if new else phase not in HELD | SWITCHED
 
 
-def may_copy(entries: Sequence[Entry], epoch: int) -> bool:
-    """Whether the driver with this epoch may copy: asked after every other copier was fenced, and before a record.
+def may_copy(entries: Sequence[Entry], claim: int) -> bool:
+    """Whether the driver with this claim may copy: asked after every other copier was fenced, and before a record.
 
     A copier that was called late fences the one that came after it, and would copy behind the fence of an entry `open`
     that it has not seen. While producers write to both streams, the last entry has to be the driver's own.
@@ -233,7 +233,7 @@ def may_copy(entries: Sequence[Entry], epoch: int) -> bool:
     """
     phase = phase_of(entries)
     if phase == "doubling":
-        return entries[-1].epoch == epoch
+        return entries[-1].claim == claim
     return phase in {"copying", "holding", "fenced"}
 
 
@@ -242,15 +242,15 @@ def is_dual(entries: Sequence[Entry]) -> bool:
     return any(one.phase == "doubling" for one in entries) and phase_of(entries) != "rolled-back"
 
 
-def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, epoch: int, at: float = 0.0) -> Step:
-    """What the driver with this epoch does next."""
+def next_step(plan: CutoverPlan, entries: Sequence[Entry], world: World, claim: int, at: float = 0.0) -> Step:
+    """What the driver with this claim does next."""
     phase = phase_of(entries)
     if phase in OVER:
         return Finished()
     refused = _not_as_planned(plan, world, grown=phase == "growing" or phase in SWITCHED)
     if refused is not None:
         return refused
-    following = Entry(len(entries), epoch, "begun", at=at)
+    following = Entry(len(entries), claim, "begun", at=at)
     if phase in HELD:
         return _while_held(plan, entries[-1], following, world)
     if phase in SWITCHED:
@@ -272,7 +272,7 @@ def _while_doubling(plan: CutoverPlan, last: Entry, following: Entry, world: Wor
     waits = _waits_for_producers(plan, world)
     if waits is not None:
         return waits
-    if last.epoch != following.epoch:
+    if last.claim != following.claim:
         # Producers go on, so that another copy would move records from behind the fence of a driver that is late: with
         # an entry of one's own before the copy, that driver's `open` is refused.
         return Append(following._replace(phase="doubling"))

@@ -155,7 +155,7 @@ class SmallCutover(NamedTuple):
         ends = tuple(map(len, state.lanes))
         applied = state.committed[: self.old_lanes]
         world = World(len(state.lanes), ends, ends, stopped, applied=applied)
-        return next_step(self.plan, state.entries, world, driver.epoch)
+        return next_step(self.plan, state.entries, world, driver.claim)
 
     # The producers.
 

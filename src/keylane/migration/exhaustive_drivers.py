@@ -44,19 +44,19 @@ class SmallCopy(NamedTuple):
 
 
 class SmallDriver(NamedTuple):
-    """A driver: the epoch of its lease, 0 without one, and what it has decided and not done yet.
+    """A driver: its claim, which is the term of its lease, 0 without one, and what it has decided and not done yet.
 
     By a mirror: the copy that it makes, and the number of the entry behind which the last one began that has ended.
     """
 
-    epoch: int = 0
+    claim: int = 0
     decided: Append | CutoverCall | None = None
     copy: SmallCopy | None = None
     copied: int = -1
 
 
 class SmallJournal(NamedTuple):
-    """The journal, the highest epoch of a lease, and the drivers."""
+    """The journal, the highest term of a lease, and the drivers."""
 
     entries: tuple[Entry, ...] = ()
     lease: int = 0
@@ -65,7 +65,7 @@ class SmallJournal(NamedTuple):
     def with_driver(self, place: int, driver: SmallDriver) -> SmallJournal:
         """With another driver at this place."""
         drivers = (*self.drivers[:place], driver, *self.drivers[place + 1 :])
-        return self._replace(drivers=drivers, lease=max(self.lease, driver.epoch))
+        return self._replace(drivers=drivers, lease=max(self.lease, driver.claim))
 
     def acknowledged(self, numbers: Iterable[int]) -> frozenset[str]:
         """The producers that have acknowledged the entry that they have to, by the number that each acknowledged."""
@@ -74,8 +74,8 @@ class SmallJournal(NamedTuple):
 
     @property
     def late(self) -> bool:
-        """Whether drivers of two epochs are about to do something."""
-        return len({one.epoch for one in self.drivers if one.decided or one.copy}) > 1
+        """Whether drivers of two claims are about to do something."""
+        return len({one.claim for one in self.drivers if one.decided or one.copy}) > 1
 
 
 class SmallDrivers(NamedTuple):
@@ -90,10 +90,10 @@ class SmallDrivers(NamedTuple):
         """What drivers do next, calls excepted; `decide` is what one of them makes of the world now."""
         for place, driver in enumerate(journal.drivers):
             name = "ab"[place]
-            if journal.lease < self.leases and (driver.epoch != journal.lease or not journal.lease):
+            if journal.lease < self.leases and (driver.claim != journal.lease or not journal.lease):
                 given = SmallDriver(journal.lease + 1)
                 yield f"{name} is given the lease", journal.with_driver(place, given)
-            if driver.epoch and driver.decided is None and driver.copy is None:
+            if driver.claim and driver.decided is None and driver.copy is None:
                 yield from self._decisions(journal, place, driver, decide(driver))
             if isinstance(driver.decided, Append):
                 without = journal.with_driver(place, driver._replace(decided=None))
@@ -111,7 +111,7 @@ class SmallDrivers(NamedTuple):
         elif not isinstance(step, Finished):
             yield f"{name} looks -> {_outcome(step)}", journal
         if self.rollback and may_roll_back(journal.entries):
-            back = Append(Entry(len(journal.entries), driver.epoch, "rolled-back"))
+            back = Append(Entry(len(journal.entries), driver.claim, "rolled-back"))
             yield f"{name} decides: rolled-back", journal.with_driver(place, driver._replace(decided=back))
 
     def _appended(self, entries: tuple[Entry, ...], entry: Entry) -> tuple[str, tuple[Entry, ...]]:

@@ -205,13 +205,13 @@ class SmallMirror(NamedTuple):
             copied=driver.copied >= needed,
             copied_to=state.copied_to,
         )
-        return next_step(self.plan, self._believed(state.entries, driver), world, driver.epoch)
+        return next_step(self.plan, self._believed(state.entries, driver), world, driver.claim)
 
     def _believed(self, entries: tuple[Entry, ...], driver: SmallDriver) -> tuple[Entry, ...]:
         """The journal; a driver without an entry of its own takes the last for one."""
         if self.own_entry or not entries:
             return entries
-        return (*entries[:-1], entries[-1]._replace(epoch=driver.epoch))
+        return (*entries[:-1], entries[-1]._replace(claim=driver.claim))
 
     def _copier_moves(
         self, state: SmallMirrorState, place: int, driver: SmallDriver
@@ -236,7 +236,7 @@ class SmallMirror(NamedTuple):
     def _begun(self, state: SmallMirrorState, place: int, driver: SmallDriver) -> tuple[str, SmallMirrorState]:
         """A copier looks at the journal behind the fence that it has set, and then at where the old lanes end."""
         entries = self._believed(state.entries, driver)
-        if self.copier_looks and not may_copy(entries, driver.epoch):
+        if self.copier_looks and not may_copy(entries, driver.claim):
             return "looks at the journal -> copies nothing", self._with_driver(state, place, driver._replace(copy=None))
         upto = tuple(map(len, state.streams[0]))
         run = SmallCopy(len(entries) - 1, upto, () if self.copier_fenced else state.copied_to)

@@ -434,7 +434,7 @@ def _status(saved: SavedMigration, migrator: Migrator, waits: Wait | None, appen
         copies=saved.plan.copies,
         begins=begins_of(saved, opened(entries)),
         entries=[
-            MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.epoch) for one in entries
+            MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.claim) for one in entries
         ],
     )
 

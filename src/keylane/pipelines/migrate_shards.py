@@ -194,7 +194,7 @@ def _status(saved: SavedMigration, lineage: ShardLineage, state: StreamState, ap
         looked_at=round(time.time(), 3),
         late_writers=[],
         entries=[
-            MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.epoch) for one in entries
+            MigrationEntry(number=one.number, phase=one.phase, at=round(one.at, 3), driver=one.claim) for one in entries
         ],
         shards=[_shard(one, side) for one, side in zip(shards, sides(calls, shards), strict=True)],
         calls_done=done,
@@ -210,7 +210,7 @@ def _calls_done(saved: SavedMigration, entries: Sequence[Entry], state: StreamSt
     last = entries[-1] if entries else None
     if last is None or not state.active:
         return 0 if last is None else last.calls
-    record = JournalRecord(saved.journal, last.epoch, lambda: False, time.time)
+    record = JournalRecord(saved.journal, last.claim, lambda: False, time.time)
     return position(calls, record, state)
 
 

@@ -69,7 +69,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
     """An entry as it is kept; `entry_from_json` is the inverse."""
     return {
         "batch": entry.number,
-        "epoch": entry.epoch,
+        "claim": entry.claim,
         "phase": entry.phase,
         "fences": list(entry.fences),
         "starts": list(entry.starts),
@@ -85,16 +85,16 @@ def entry_from_json(found: Any) -> Entry:
         raise ValueError(f"phase {found['phase']!r}")
     fences, starts = (tuple(map(int, found[name])) for name in ("fences", "starts"))
     calls, unread = int(found.get("calls", 0)), tuple(map(int, found.get("unread", ())))
-    number, epoch = int(found["batch"]), int(found["epoch"])
-    return Entry(number, epoch, found["phase"], fences, starts, float(found["at"]), calls, unread)
+    number, claim = int(found["batch"]), int(found["claim"])
+    return Entry(number, claim, found["phase"], fences, starts, float(found["at"]), calls, unread)
 
 
 def check_appended(entries: Sequence[Entry], entry: Entry) -> None:
     """Refuse an entry that does not follow: another driver has appended meanwhile."""
     if not accepts(entries, entry):
         last = entries[-1] if entries else None
-        got = f"entry {entry.number}, {entry.phase}, of epoch {entry.epoch}"
-        allowed = f"what follows entry {last.number}, {last.phase}, of epoch {last.epoch}" if last else "entry 0, begun"
+        got = f"entry {entry.number}, {entry.phase}, of claim {entry.claim}"
+        allowed = f"what follows entry {last.number}, {last.phase}, of claim {last.claim}" if last else "entry 0, begun"
         raise FencedError.of("another process drives this migration; nothing was done", got=got, allowed=allowed)
 
 

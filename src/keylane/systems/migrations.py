@@ -315,8 +315,8 @@ class Driver:
                 return MigrationOutcome(self.journal.entries(), waits, self._appended)
             self.waiting.pause(LATER if waits and waits.why == "readers" else SOON)
 
-    def _next_step(self, entries: tuple[Entry, ...], all_stopped: bool, epoch: int) -> Step:
-        step = next_step(self.plan, entries, self._look(entries, all_stopped), epoch, self.clock())
+    def _next_step(self, entries: tuple[Entry, ...], all_stopped: bool, claim: int) -> Step:
+        step = next_step(self.plan, entries, self._look(entries, all_stopped), claim, self.clock())
         if isinstance(step, Refuse):
             raise not_as_planned(step, self.plan, entries)
         return step
@@ -392,7 +392,7 @@ class Driver:
             translated=self._translated or not self.groups,
         )
 
-    def _take(self, step: Step, entries: int, epoch: int) -> bool:
+    def _take(self, step: Step, entries: int, claim: int) -> bool:
         """Append, or call; False where nothing was done. `entries` is how many the step was decided by."""
         if isinstance(step, Append):
             self.journal.append(step.entry)
@@ -400,27 +400,27 @@ class Driver:
             self.say(f"entry {step.entry.number}: {step.entry.phase}")
             return True
         if isinstance(step, CutoverCall):
-            self._call(step, entries, epoch)
+            self._call(step, entries, claim)
             return True
         return False
 
-    def _call(self, step: CutoverCall, entries: int, epoch: int) -> None:
+    def _call(self, step: CutoverCall, entries: int, claim: int) -> None:
         if step.name == "grow":
             self.migrator.grow(self.plan.new_lanes)
             return
         assert self.mirror is not None
         if step.name == "copy":
-            self._copied = entries, self.mirror.copy(lambda: self._check_may_copy(epoch))
+            self._copied = entries, self.mirror.copy(lambda: self._check_may_copy(claim))
             return
         opening = opened(self.journal.entries())
         assert opening is not None
         self.mirror.translate(self.groups, opening.starts)
         self._translated = True
 
-    def _check_may_copy(self, epoch: int) -> None:
+    def _check_may_copy(self, claim: int) -> None:
         entries = self.journal.entries()
-        if not may_copy(entries, epoch):
-            got = f"a copy of the driver with epoch {epoch}, while the journal is at {phase_of(entries)}"
+        if not may_copy(entries, claim):
+            got = f"a copy of the driver with claim {claim}, while the journal is at {phase_of(entries)}"
             raise FencedError.of("another process drives this migration; nothing was copied", got=got)
 
 
@@ -438,14 +438,14 @@ def not_as_planned(refused: Refuse, plan: CutoverPlan, entries: Sequence[Entry])
     return TargetError.of(what, got=refused.got, allowed=refused.allowed, hint=hint)
 
 
-def append_rollback(journal: MigrationJournal, epoch: int, at: float) -> None:
+def append_rollback(journal: MigrationJournal, claim: int, at: float) -> None:
     """Append the entry by which producers go on under the old contract; refused where the way back is closed."""
     entries = journal.entries()
     if not may_roll_back(entries):
         phase = phase_of(entries)
         hint = "it is forward-only from here: keylane migrate run goes on" if phase not in OVER else ""
         raise TargetError.of("the migration cannot be rolled back any more", got=phase, hint=hint)
-    ended = entries[-1]._replace(number=len(entries), epoch=epoch, phase="rolled-back", fences=(), starts=(), at=at)
+    ended = entries[-1]._replace(number=len(entries), claim=claim, phase="rolled-back", fences=(), starts=(), at=at)
     journal.append(ended)
 
 

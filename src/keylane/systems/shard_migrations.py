@@ -79,9 +79,9 @@ class JournalRecord:
     """What the journal says of the calls. `holds` is whether the lease is still held."""
 
     def __init__(
-        self, journal: MigrationJournal, epoch: int, holds: Callable[[], bool], clock: Callable[[], float]
+        self, journal: MigrationJournal, claim: int, holds: Callable[[], bool], clock: Callable[[], float]
     ) -> None:
-        self._journal, self._epoch, self._holds, self._clock = journal, epoch, holds, clock
+        self._journal, self._claim, self._holds, self._clock = journal, claim, holds, clock
         last = journal.entries()[-1]
         self.is_new = last.phase != "resharding"
         self.done, self.begun = last.calls, not self.is_new
@@ -92,7 +92,7 @@ class JournalRecord:
         if begun:
             if not self._holds():
                 raise FencedError.of("the lease of this migration was lost; no further call was made")
-            entry = Entry(len(self._journal.entries()), self._epoch, "resharding", at=self._clock(), calls=done)
+            entry = Entry(len(self._journal.entries()), self._claim, "resharding", at=self._clock(), calls=done)
             self._journal.append(entry)
             self.appended += 1
         self.done, self.begun, self.is_new = done, begun, False

@@ -56,7 +56,7 @@ def test_who_has_lost_the_lease_makes_no_call(journal: FolderJournal) -> None:
     with pytest.raises(FencedError):
         late.note(0, begun=True)
     assert phase_of(journal.entries()) == "resharding"
-    assert journal.entries()[-1].epoch == 2
+    assert journal.entries()[-1].claim == 2
 
 
 def plan(before: int, after: int) -> ShardsPlanDocument:

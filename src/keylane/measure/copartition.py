@@ -330,7 +330,7 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
 def _who(found: Identification) -> str:
     """The writers, each by the usual name of its family: members place keyed records alike."""
     names = [
-        f"{family_of(FACTS[w.partitioner].family)[0]} ({w.encoding})" if w.partitioner else "unexplained"
+        f"{family_of(FACTS[w.partitioner].family)[0] if w.partitioner else w.name} ({w.encoding})" if w.rule else w.name
         for w in found.writers
     ]
     return " + ".join(names) or "unknown"

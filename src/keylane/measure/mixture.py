@@ -56,6 +56,8 @@ PARTIAL: Final = 150
 ALONE: Final = 25
 #: A mixture that leaves less than this explains the data as a whole.
 WHOLE: Final = 0.05
+#: Hashes that are sums of a key's bytes: on 31 lanes, or 62, they say little more than its last byte does.
+POLYNOMIALS: Final = frozenset({"java-string", "java-bytes", "java-long"})
 #: Rules whose lanes may be sums of bits of the key: what evidence of them is held against.
 _SUMS: Final = 20
 #: Lane counts of a rule that are looked at closer, and how far above chance those are.
@@ -336,7 +338,8 @@ def _is_exact(step: _Step, fits: NDArray[np.bool_]) -> bool:
     """
     alone = (fits & (fits.sum(axis=0) == 1)).sum(axis=1)
     left = int((~fits.any(axis=0)).sum())
-    return len(step.model) > 1 and not _related(step.model) and left <= 0.05 * int(alone.min())
+    weak = any(rule.hash.name in POLYNOMIALS for rule, _ in step.model)
+    return len(step.model) > 1 and not weak and not _related(step.model) and left <= 0.05 * int(alone.min())
 
 
 def _too_little(find: _Search, step: _Step, fits: NDArray[np.bool_], rank: int) -> str | None:
@@ -465,8 +468,11 @@ def _first_of(others: list[NDArray[np.int64]], lane: NDArray[np.int64]) -> NDArr
 
 
 def _related(model: Sequence[tuple[Rule, int]]) -> bool:
-    """Whether two writers share a hash of the same bytes."""
-    return any(one.hash_of_form == other.hash_of_form for (one, _), (other, _) in combinations(model, 2))
+    """Whether two writers share a hash of the same bytes, or are sums of the same bytes with the same weights."""
+    return any(
+        one.hash_of_form == other.hash_of_form or {one.hash.name, other.hash.name} <= POLYNOMIALS
+        for (one, _), (other, _) in combinations(model, 2)
+    )
 
 
 def _grown(model: Sequence[tuple[Rule, int]]) -> bool:
@@ -584,7 +590,8 @@ def _too_steady(find: _Search, step: _Step, pairs: Pairs, *, whole: bool) -> str
     Writers that share no hash and together explain everything may each have keys of their own; a rule that is merely
     related to the true one may not.
     """
-    if (whole and not _related(step.model)) or len(pairs.again) < 30:
+    unlike = not _related(step.model) and not any(rule.hash.name in POLYNOMIALS for rule, _ in step.model)
+    if (whole and unlike) or len(pairs.again) < 30:
         return None
     rows = pairs.again
     at = [find.at(rule, lanes)[rows] for rule, lanes in step.model]

@@ -1,7 +1,8 @@
 """When each writer of a mixture wrote, and examples of what it placed elsewhere: a second pass over the data.
 
 Only rows that one writer's rule alone explains count for that writer. A row that no rule explains fits one by chance
-once in n, so as many of a writer's first and last rows as chance may have put there are ignored.
+once in n, so as many of a writer's first and last rows as a few strays may have put there are ignored; where there is a
+rest, no writer is dated.
 
 Also the setting of each client that may be such a writer, which makes it agree with the leading one.
 
@@ -142,18 +143,22 @@ def trace(
         there = rows.moments[rows.timed]
         if len(there):
             ends = min(ends[0], int(there.min())), max(ends[1], int(there.max()))
-    doubtful = _by_chance(unexplained, found.lanes)
-    return tuple(one.trace(doubtful if rule is not None else 0, ends) for one, rule in zip(seen, rules, strict=True))
+    # Records of a rest fit a rule by luck, at any time: only the rest itself is then dated.
+    with_rest = any(rule is None for rule in rules)
+    return tuple(
+        one.trace(0 if rule is None else KEPT if with_rest else _by_chance(unexplained, count), ends)
+        for one, rule, count in zip(seen, rules, lanes, strict=True)
+    )
 
 
 def _by_chance(unexplained: int, lanes: int) -> int:
-    """How many rows that no writer here wrote may look like one writer's: their mean, and three deviations.
+    """How many rows that no writer here wrote may look like one writer's: their mean, and five deviations.
 
     >>> _by_chance(0, 12), _by_chance(1_100, 12)
-    (0, 130)
+    (0, 150)
     """
     mean = unexplained / max(1, lanes - 1)
-    return 0 if mean < NONE_BY_CHANCE else ceil(mean + 3 * sqrt(mean))
+    return 0 if mean < NONE_BY_CHANCE else ceil(mean + 5 * sqrt(mean))
 
 
 @dataclass(frozen=True, slots=True)

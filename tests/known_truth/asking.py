@@ -154,7 +154,7 @@ def _bins(one: Judged) -> Iterable[str]:
 def spread(first: int, each: int) -> list[Recipe]:
     """So many recipes of each kind, with small streams; two lanes, which are rare, by design."""
     recipes = [
-        draw(first + at, kind, **({"lanes": 2} if at == number % each else {}))
+        draw(first + number * each + at, kind, **({"lanes": 2} if at == number % each else {}))
         for number, kind in enumerate(KINDS)
         for at in range(each)
     ]

@@ -29,7 +29,6 @@ def asked(first: int, each: int) -> None:
     assert not reached.empty
 
 
-@pytest.mark.faults
 def test_nothing_that_is_said_of_known_writers_is_false() -> None:
     asked(FIRST, EACH)
 

@@ -79,6 +79,7 @@ def falsehoods(case: Case, answer: Answer) -> list[str]:
     found = [*truth.of_lanes(answer), *truth.of_verdict(answer)]
     for named in answer.writers:
         found += truth.of_writer(named)
+        found += truth.of_times(named, answer)
     return [*found, *truth.of_shares(answer)]
 
 
@@ -147,6 +148,9 @@ class _Truth:
             yield "a lane count is called given, and none was"
         # A writer that leaves a lane out places by one lane fewer, whatever the stream has.
         counts = {case.count} | {case.count - 1 for n in self.wrote if case.writers[n].fold == "not-the-last"}
+        # Nor can another count be wrong by whose rule every key lies where it does.
+        rules = [named.rule for named in answer.writers if named.rule and named.rule.lanes == answer.lanes]
+        counts |= {rule.lanes for rule in rules if case.future is not None and self.matched(rule) == self.wrote[-1:]}
         if answer.lanes_from == "proven" and answer.lanes not in counts:
             yield f"{answer.lanes} lanes are proven, and there are {case.count}"
 
@@ -185,16 +189,22 @@ class _Truth:
                 alike = False
             if not alike:
                 yield f"{other} would not have written the same as {named.rule}"
-        if mine:
-            yield from self.of_times(named, mine)
 
-    def of_times(self, named: Named, mine: list[int]) -> Iterator[str]:
-        """Since when and until when, and whether it is still there to be restarted."""
+    def of_times(self, named: Named, answer: Answer) -> Iterator[str]:
+        """Since when and until when, and whether it is still there to be restarted.
+
+        The times are those of records that no other writer of the answer explains: where a true one is not named, some
+        of its records lie where this one puts them.
+        """
         case = self.case
+        mine = self.matched(named.rule) if named.rule else []
         rows = np.flatnonzero(np.isin(case.origin, mine))
+        if not len(rows):
+            return
         if named.restart and rows[-1] < 0.9 * len(case.keys):
             yield f"{named.rule} is to be restarted, and has not written since row {rows[-1] + 1}"
-        if case.recipe.keyless or case.recipe.hot:
+        said = {n for one in answer.writers if one.rule for n in self.matched(one.rule)}
+        if case.recipe.keyless or case.recipe.hot or said != set(self.wrote):
             return
         if named.first_row is not None and named.first_row - 1 < rows[0]:
             yield f"{named.rule} since row {named.first_row}, and it began at row {rows[0] + 1}"
@@ -202,7 +212,8 @@ class _Truth:
             yield f"{named.rule} until row {named.last_row}, and it ended at row {rows[-1] + 1}"
         if case.times is None:
             return
-        first, last = int(case.times[rows[0]]), int(case.times[rows[-1]])
+        # Times are said by the second.
+        first, last = (int(case.times[row]) // 1_000_000 * 1_000_000 for row in (rows[0], rows[-1]))
         if named.first_time is not None and named.first_time < first:
             yield f"{named.rule} since {named.first_time}, and it began at {first}"
         if named.last_time is not None and named.last_time > last:

@@ -128,7 +128,9 @@ def _named(writer: Mapping[str, Any], document: Mapping[str, Any]) -> Named:
     if name is not None:
         rule = listed(name, encoding, lanes)
     elif parts is not None:
-        rule = Writer(parts["hash"], parts["fold"], encoding, parts.get("lanes") or lanes, parts.get("seed"))
+        # All of its 128 bits, where it is not ranges of them.
+        hash_ = "md5-whole" if parts["hash"] == "md5-128" and parts["fold"] != "ranges" else parts["hash"]
+        rule = Writer(hash_, parts["fold"], encoding, lanes, parts["seed"])
     advice = " ".join(fix["action"] for fix in writer.get("fixes", ()))
     return Named(
         rule,

@@ -17,6 +17,7 @@ A case as a file, with the truth printed:
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -100,6 +101,8 @@ _OTHER_HASHES: Final = (
     "md5-end",
     "md5-little",
     "sha1",
+    # As one number of 128 bits, the way scripts do it.
+    "md5-whole",
 )
 _NO_HASHES: Final = ("number", "sum", "first-byte", "last-byte")
 _OTHER_FOLDS: Final = tuple(name for name in FOLDS if name not in _KNOWN_FOLDS)
@@ -220,6 +223,8 @@ class Writer:
     def place(self, keys: Keys) -> NDArray[np.int64]:
         """The lane of each key; neither null nor empty keys are asked for."""
         encoded = [ENCODERS[self.encoding](key) for key in keys]
+        if self.hash == "md5-whole":
+            return np.array([int(hashlib.md5(one).hexdigest(), 16) % self.lanes for one in encoded], np.int64)
         return self.fold_of(hashed(self.hash, encoded, self.seed)).astype(np.int64)
 
     def fold_of(self, hashes: NDArray[np.uint64]) -> NDArray[Any]:
@@ -499,7 +504,9 @@ class _Drawing:
         if self.rng.random() < 0.2:
             hash_ = self.pick(("murmur2", "murmur3-32", "crc32", "fnv1a", "spark-murmur3"))
             return Writer(hash_, self.pick(_KNOWN_FOLDS), self.pick(self.bytes), self.count, self.pick(_SEEDS[1:]))
-        return Writer(self.pick(_OTHER_HASHES), self.pick(_KNOWN_FOLDS), self.pick(self.bytes), self.count)
+        hash_ = self.pick(_OTHER_HASHES)
+        fold = "unsigned" if hash_ == "md5-whole" else self.pick(_KNOWN_FOLDS)
+        return Writer(hash_, fold, self.pick(self.bytes), self.count)
 
     def other_fold(self) -> Writer:
         while True:

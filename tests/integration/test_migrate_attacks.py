@@ -345,11 +345,15 @@ def test_numbers_of_a_writer_that_are_missing_are_not_certified(
     assert [text for text in found.unproven if "3 numbers of writer p.1" in text and "the first 40" in text]
 
 
+@pytest.mark.parametrize("how", ["reset", "expired"])
 def test_a_group_that_goes_back_when_all_is_over_breaks_no_certificate(
-    migrated: tuple[LiveMigration, Consumer],
+    how: str, migrated: tuple[LiveMigration, Consumer]
 ) -> None:
     run, client = migrated
-    client.commit(offsets=[TopicPartition(run.topic, lane, 0) for lane in range(2)], asynchronous=False)
+    if how == "reset":
+        client.commit(offsets=[TopicPartition(run.topic, lane, 0) for lane in range(2)], asynchronous=False)
+    else:
+        AdminClient({**librdkafka_settings(run.cluster)}).delete_consumer_groups([GROUP])[GROUP].result(30)
     found = verify_migrate(run.plan)
     assert (found.verdict, found.violations, len(found.remarks)) == ("certified", 0, 1)
     assert "ledger has gone back" in found.remarks[0]
@@ -537,6 +541,23 @@ def test_a_journal_that_is_gone_is_named_and_none_is_begun_in_its_place(
     done = run_migrate(run.plan, journal=str(kept), patience=10)
     assert (done.phase, done.appended) == ("done", 0)
     assert verify_migrate(run.plan, journal=str(kept)).verdict == "certified"
+
+
+def test_a_journal_in_a_topic_that_is_gone_is_named_and_none_is_begun_in_its_place(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    run = live(broker, tmp_path, topic(2))
+    run.save_plan(producers=(), groups=[])
+    name = f"{run.topic}.journal"
+    at = f"kafka://{broker.bootstrap}/{name}"
+    assert run_migrate(run.plan, journal=at, all_stopped=True, patience=30).phase == "done"
+    delete_topic(broker, name)
+    for verb in (run_migrate, status_migrate):
+        with pytest.raises(TargetError, match="the journal is not there") as caught:
+            verb(run.plan, journal=at)
+        assert at in str(caught.value)
+    with open_cluster(kafka_access(broker.bootstrap)) as cluster:
+        assert cluster.lanes_now(name) == 0
 
 
 def test_a_journal_that_is_gone_is_not_begun_anew_where_the_stream_keeps_no_mark(

@@ -403,6 +403,8 @@ def _status(document: MigrateStatusDocument, report: str | None = None) -> Resul
         f"the first at offset {one.offset} of lane {one.lane}"
         for one in document.late_writers
     ]
+    if document.phase in {"open", "drained", "done"}:
+        lines.append(f"a route into it goes on by the new contract: keylane route … --after {document.plan}")
     lines += [f"page: {report}"] if report else []
     rows = [one.as_json() for one in document.lanes]
     sections = [

@@ -336,7 +336,7 @@ def _steadiness(pairs: Pairs) -> str:
         return f"{numbers.plural(pairs.scattered, 'key')} are in five lanes or more: round robin, random or a spread"
     if len(pairs.again) < 10:
         return "hardly a key was seen twice, so the sample does not show whether the key decides"
-    moved = 1 - float(pairs.same.mean())
+    moved = float((pairs.first_at != pairs.last_at).mean())
     if moved > 0.05:
         other = f"of the keys that came again {numbers.share(moved)} were in another lane"
         return f"{other}: several writers, or no rule of the key"

@@ -595,13 +595,16 @@ def _too_steady(find: _Search, step: _Step, pairs: Pairs, *, whole: bool) -> str
         return None
     rows = pairs.again
     at = [find.at(rule, lanes)[rows] for rule, lanes in step.model]
-    same = step.share[-1] ** 2 * float((step.q**2).sum()) * np.ones(len(rows))
-    for share, lane in zip(step.share, at, strict=False):
-        for other, other_lane in zip(step.share, at, strict=False):
-            same = same + share * other * (lane == other_lane)
-        in_q = np.where((lane >= 0) & (lane < find.n_q), step.q[np.clip(lane, 0, find.n_q - 1)], 0.0)
-        same = same + 2 * share * step.share[-1] * in_q
-    expected, moved = float((1 - np.minimum(same, 1.0)).sum()), int((~pairs.same).sum())
+    # Shares of these records: among distinct pairs a second writer of known keys counts more than it wrote.
+    fits = np.array([np.concatenate([lane == pairs.first_at, lane == pairs.last_at]) for lane in at])
+    share, q, _ = shares_of(fits, np.concatenate([pairs.first_at, pairs.last_at]), find.n_q)
+    same = share[-1] ** 2 * float((q**2).sum()) * np.ones(len(rows))
+    for one, lane in zip(share, at, strict=False):
+        for other, other_lane in zip(share, at, strict=False):
+            same = same + one * other * (lane == other_lane)
+        in_q = np.where((lane >= 0) & (lane < find.n_q), q[np.clip(lane, 0, find.n_q - 1)], 0.0)
+        same = same + 2 * one * share[-1] * in_q
+    expected, moved = float((1 - np.minimum(same, 1.0)).sum()), int((pairs.first_at != pairs.last_at).sum())
     if expected > 12 and moved < 0.2 * expected:
         return f"{len(rows)} keys came again, {moved} of them in another lane, where {expected:.0f} would have"
     return None

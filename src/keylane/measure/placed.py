@@ -148,9 +148,10 @@ class Pairs:
     at: NDArray[np.int64]
     distinct: int
     scattered: int
-    #: The row of `keys` for each key that came again, and whether it was in the same lane.
+    #: The row of `keys` for each key that came again, and the lanes that it was in first and last.
     again: NDArray[np.int64]
-    same: NDArray[np.bool_]
+    first_at: NDArray[np.int64]
+    last_at: NDArray[np.int64]
 
 
 def pairs_of(keys: pa.Array, at: NDArray[np.int64], most: int = PAIRS) -> Pairs:
@@ -176,7 +177,8 @@ def pairs_of(keys: pa.Array, at: NDArray[np.int64], most: int = PAIRS) -> Pairs:
         len(lanes_of_key),
         int(many.sum()),
         slot[code[one[came]]],
-        at[one[came]] == at[last[came]],
+        at[one[came]],
+        at[last[came]],
     )
 
 

@@ -154,11 +154,15 @@ class UnknownNameError(KeylaneError, LookupError):
     """A partitioner, hash or column that does not exist; the nearest one that does is named."""
 
     exit_code = 2
+    #: The name itself.
+    got: str | None = None
 
     @classmethod
     def among(cls, kind: str, got: str, known: Sequence[str]) -> Self:
         """List what exists, and which of it was probably meant."""
-        return cls.of(f"unknown {kind}", got=got, allowed=listed_names(known), hint=did_you_mean(got, known))
+        made = cls.of(f"unknown {kind}", got=got, allowed=listed_names(known), hint=did_you_mean(got, known))
+        made.got = got
+        return made
 
 
 class ContractError(KeylaneError, ValueError):
@@ -191,6 +195,8 @@ class NoSuchFieldError(DataError, LookupError):
     """A field or column that the data does not have: asked for by an option, or by a contract."""
 
     exit_code = 2
+    #: The name itself.
+    got: str | None = None
 
 
 class MissingExtraError(KeylaneError, ImportError):

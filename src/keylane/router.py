@@ -13,7 +13,7 @@ from uuid import UUID
 
 from keylane.contract.given import contract_from
 from keylane.contract.partitioners import FACTS, key_rule
-from keylane.errors import ArgumentError, LaneCountError, UnplacedError, UsageError
+from keylane.errors import ArgumentError, LaneCountError, UnknownNameError, UnplacedError, UsageError
 from keylane.geo.bits import cell_name
 from keylane.hashing.murmur2 import murmur2
 from keylane.keys.cells import cell_in, routing_key_of
@@ -439,5 +439,5 @@ def _agreed_hash_keys(own: Mapping[str, str], given: Mapping[Any, int | str]) ->
 
 def _agreed_stream(streams: Sequence[str], given: str | None) -> str:
     if given is not None and given not in streams:
-        raise UsageError.of("not a stream of this contract", got=given, allowed=", ".join(streams))
+        raise UnknownNameError.among("stream of this contract", given, streams)
     return given or streams[0]

@@ -13,14 +13,18 @@ import click
 
 from keylane.cli.aggregate_queries import queries
 from keylane.cli.options import (
+    Applies,
+    check_applies,
     client_options,
     event_unit_option,
     grouped,
     properties_from,
+    reading_applies,
     settings_from,
     spark_options,
     streaming_from,
     streaming_options,
+    written_applies,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -113,11 +117,21 @@ def aggregate(
     events that are not late. DST gets results/, corrections/, _dead/ and _metrics/.
     Exit codes: 0 done, 1 failed, 2 usage or invalid query, 130 interrupted.
     """
-    if context.invoked_subcommand is not None:
+    if (inner := context.invoked_subcommand) is not None:
+        # They are of the aggregation itself; the commands within have their own.
+        check_applies(Applies(tuple(context.params), False, f"keylane aggregate alone, without {inner}"))
         return None
     missing = [name for name, value in (("--from", source), ("--to", target), ("--queries", registry)) if not value]
     if missing or source is None or target is None or registry is None:
         raise click.UsageError(f"an aggregation needs {', '.join(missing)}; hint: keylane aggregate --help", context)
+    from keylane.systems.endpoint import open_endpoint
+
+    check_applies(
+        Applies(("every",), follow, "--follow"),
+        Applies(("create",), lambda: open_endpoint(target).messages, "a target that is a topic or a stream"),
+        Applies(("start", "max_records"), lambda: open_endpoint(source).messages, "a source that is a topic"),
+        *reading_applies(source, into=target, kind=options["kind"]),
+    )
     given = _given(options)
     from functools import partial
 
@@ -228,6 +242,8 @@ def verify(target: str, state: str | None, output: str, **options: Any) -> tuple
     from keylane.pipelines.aggregate.verify import verify_results
     from keylane.systems.endpoint import StreamOptions
 
+    check_applies(*reading_applies(target))
+
     document = verify_results(target, state, StreamOptions(properties_from(options)))
     answer = f"{count(document.results)} results of {plural(document.queries, 'query')}: "
     found = {"missing": document.missing, "twice": document.twice, "out of order": document.out_of_order}
@@ -259,6 +275,7 @@ def explain(target: str, lanes: int, report: str | None, force: bool, output: st
     """
     from keylane.pipelines.aggregate.explain import explain_load
 
+    check_applies(written_applies(report, options="--report"))
     check_free(report, force=force)
     document = explain_load(target, lanes)
     if report:

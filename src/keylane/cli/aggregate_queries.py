@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import client_options, grouped, properties_from
+from keylane.cli.options import check_applies, client_options, grouped, properties_from, reading_applies
 from keylane.cli.output import Result, Section, output_option
 from keylane.errors import UsageError
 from keylane.numbers import agree, plural
@@ -119,6 +119,7 @@ def _opened(registry: str, options: dict[str, Any], *, create: bool = False) -> 
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.query_registry import open_queries
 
+    check_applies(*reading_applies(registry))
     return open_queries(registry, StreamOptions(properties_from(options)), create=create)
 
 
@@ -157,7 +158,7 @@ def _read(file: Path) -> Any:
     if text.lstrip()[:1] in {"{", "["}:
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if file.suffix == ".json":
                 raise UsageError.of(f"{file} is not JSON: {error}", allowed="one query, or a list of them") from None
     from keylane.contract.yaml_tree import read_tree

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import client_options, properties_from
+from keylane.cli.options import Applies, check_applies, client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -51,9 +51,14 @@ def apply(plan: str, yes: bool, at: str | None, output: str, **kafka: Any) -> tu
     """
     from keylane.contract.parse import parse_contract
     from keylane.plan.saved import read_saved
+    from keylane.systems.endpoint import open_endpoint
 
-    properties = properties_from(kafka)
     saved = read_saved(Path(plan).read_text(encoding="utf-8-sig", errors="replace"), plan)
+    check_applies(
+        Applies(("at",), lambda: at is not None and open_endpoint(at).own_lanes, "a topic or a stream"),
+        Applies(("pairs", "file"), lambda: _asks_kafka(saved, at), "a topic of Kafka"),
+    )
+    properties = properties_from(kafka)
     if saved.contract is None:
         return _result(_document(plan, saved, None, [], None)), output
     contract = parse_contract(saved.contract.text, plan)
@@ -76,6 +81,12 @@ def _endpoint(saved: SavedPlan, at: str | None, properties: tuple[tuple[str, str
         _check_source(source, seen)
     found = seen if at is None else open_endpoint(at, options)
     return found if found.own_lanes else None
+
+
+def _asks_kafka(saved: SavedPlan, at: str | None) -> bool:
+    from keylane.systems.endpoint import open_endpoint
+
+    return any(open_endpoint(one).connector for one in (saved.bound.source.address, at) if one is not None)
 
 
 def _check_profile(source: BoundSource) -> None:

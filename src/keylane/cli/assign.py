@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import bytes_in, client_options, grouped, length_of_time, properties_from
+from keylane.cli.options import (
+    Applies,
+    bytes_in,
+    check_applies,
+    client_options,
+    grouped,
+    length_of_time,
+    properties_from,
+    written_applies,
+)
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.numbers import agree, amount, count, duration, plural, times
 
@@ -97,6 +106,15 @@ def assign(
     from keylane.groups.changes import WaitTiming
     from keylane.pipelines.assign import Wanted, assign_group
 
+    restarts = bool(rest["bounce"]) or rest["rolling"]
+    changes = restarts or bool(rest["remove"] or rest["add"])
+    check_applies(
+        Applies(("pairs", "file", "group"), source is not None and "://" in source, "brokers: kafka://HOST:PORT"),
+        Applies(("state", "round_seconds"), changes, "a change: --remove, --add, --bounce or --rolling"),
+        Applies(("restart_seconds", "static_members"), restarts, "--bounce or --rolling"),
+        Applies(("restore_rate",), rest["state"] is not None, "--state"),
+        written_applies(map_, report, options="--map or --report"),
+    )
     files = [rest["previous"], rest["loads"], Path(source) if source and "://" not in source else None]
     check_apart(map_, report, inputs=files)
     for path in (map_, report):

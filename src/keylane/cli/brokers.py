@@ -15,7 +15,7 @@ import click
 
 from keylane.brokers.layout import ALERT, Layout, figures
 from keylane.cli.interrupts import interrupts
-from keylane.cli.options import bytes_in, client_options, properties_from
+from keylane.cli.options import Applies, bytes_in, check_applies, client_options, properties_from
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import StatusLine
 from keylane.cli.terminal import fail, say
@@ -81,14 +81,12 @@ def brokers(
     """
     from keylane.systems.kafka.reassign import cluster_access, cluster_address, open_admin
 
-    if yes and not apply_:
-        raise click.UsageError("--yes goes with --apply")
-    if wait and not status:
-        raise click.UsageError("--wait goes with --status; --apply always waits")
-    if status and (apply_ or out or plan):
-        raise click.UsageError("--status only reads: it goes with no --apply, --out or --plan")
-    if plan and (out or topics):
-        raise click.UsageError("--plan is a plan already made: it goes with no --out or --topic")
+    check_applies(
+        Applies(("wait",), status, "--status; --apply always waits"),
+        Applies(("apply_", "out", "plan", "limit"), not status, "anything but --status, which only reads"),
+        Applies(("out", "topics"), not (status or plan), "a new plan: without --status and --plan"),
+        Applies(("yes", "throttle"), apply_, "--apply"),
+    )
     options = BrokersOptions(topics, limit, out, plan, bytes_of(throttle), apply_, yes)
     address = cluster_address(given)
     access = cluster_access(address, properties_from(kafka))

@@ -13,10 +13,15 @@ import click
 
 from keylane import numbers
 from keylane.cli.options import (
+    LANE_COUNT,
+    RANGE,
+    Applies,
+    check_applies,
     check_sources,
     note_empty_cells,
     range_from,
     range_options,
+    reading_applies,
     reading_from,
     reading_options,
 )
@@ -38,7 +43,7 @@ MISPLACED = "Rows that are not where the contract puts their key:"
 @click.option("--data", "-d", type=click.Path(), help="Check this data against the contract.")
 @click.option("--key", "-k", metavar="COLUMN", help="The key column, when data sets are compared.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The lane column; default: lane or partition.")
-@click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
+@click.option("--lanes", "-n", type=LANE_COUNT, help="The lane count, where the contract has `lanes: live`.")
 @click.option(
     "--group",
     "groups",
@@ -82,21 +87,28 @@ def check(
     Exit codes: 0 kept, 1 the data cannot be read, 2 not a contract, or data without anything to compare, 4 a
     promise is broken, or not shown to be kept: nothing was compared, or an expectation cannot be judged.
     """
-    from keylane.systems.endpoint import is_contract_file
+    from keylane.systems.endpoint import is_contract_file, open_endpoint
 
-    read_range = range_from(options, time.time())
-    reading = replace(reading_from(options), read_range=read_range)
     contracts = [path for path in paths if is_contract_file(path)]
     if contracts and len(contracts) < len(paths):
-        raise click.UsageError("contracts and data sets cannot be compared with each other; hint: --data")
-    if groups and (data is None or len(paths) > 1):
-        raise click.UsageError("--group goes with one contract and --data ADDRESS")
-    if groups and (lane or key or show_keys or read_range is not None):
-        raise click.UsageError("with --group no record is read: --key, --lane, --show-keys and a part do not apply")
+        other = next(path for path in paths if path not in contracts)
+        what = f"contracts and data sets cannot be compared with each other: {contracts[0]} and {other}"
+        raise click.UsageError(f"{what}; hint: --data {other}")
     if len(paths) > 1 and data:
         raise click.UsageError("--data goes with one contract")
     # One data set, or several without a key, are refused for that.
     check_sources(*([] if contracts or key is None or len(paths) < 2 else paths), data)
+    read_from = (data,) if contracts else paths
+    check_applies(
+        Applies(("key",), not contracts, "data sets that are compared: A B"),
+        Applies(("groups",), lambda: data is not None and open_endpoint(data).messages, "--data of a topic"),
+        Applies(("lane", *RANGE, "show_keys"), not groups, "records: with --group none is read"),
+        Applies(("lane", "lanes"), data is not None or not contracts, "--data"),
+        Applies(("show_keys",), data is not None or len(paths) > 1, "--data, or several to compare"),
+        *reading_applies(*read_from),
+    )
+    read_range = range_from(options, time.time())
+    reading = replace(reading_from(options), read_range=read_range)
     from keylane.pipelines.check import check_contract, compare_contracts, compare_streams
     from keylane.systems.masks import salt_of
 

@@ -12,7 +12,7 @@ from keylane.cli.demo_fence import fence
 from keylane.cli.demo_lesson import lesson
 from keylane.cli.demo_migrate import migrate
 from keylane.cli.demo_shards import shards
-from keylane.cli.options import master_option
+from keylane.cli.options import Applies, check_applies, master_option
 from keylane.cli.output import Result, Section, output_option, write
 from keylane.cli.progress import FIGURES, PAGE, progress, ready
 from keylane.numbers import count, percent, share, times
@@ -61,7 +61,8 @@ def demo(
     keylane demo --to /tmp/demo --seed 7 --scale 0.1
     """
     if ctx.invoked_subcommand:
-        _refuse_options(ctx)
+        # They are of the day; the commands within have their own.
+        check_applies(Applies(tuple(ctx.params), False, f"keylane demo alone, without {ctx.invoked_subcommand}"))
         return None
     say = progress(time.monotonic())
     ready(to)
@@ -69,13 +70,6 @@ def demo(
     page = to.resolve() / PAGE
     say(f"the page is {page}")
     return as_result(document, page), output
-
-
-def _refuse_options(ctx: click.Context) -> None:
-    """Options before the word are those of the day; nothing would come of them."""
-    given = [one for one in ctx.params if ctx.get_parameter_source(one) is click.core.ParameterSource.COMMANDLINE]
-    if given:
-        raise click.UsageError(f"options of `{ctx.invoked_subcommand}` come after the word", ctx)
 
 
 def _run(to: Path, seed: int, scale: float, master: str | None, say: Callable[[str], None]) -> DemoFigures:

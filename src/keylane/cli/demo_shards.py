@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from keylane.cli.options import check_applies, written_applies
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.numbers import plural, times
 
@@ -52,6 +53,7 @@ def shards(
 
     Exit codes: 0 it ran; 2 usage.
     """
+    check_applies(written_applies(report, options="--report"))
     check_free(report, force=force)
     from keylane import __version__
     from keylane.pipelines.shards_demo import shards_demo

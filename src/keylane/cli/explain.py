@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
+from keylane.cli.options import LANE_COUNT, Applies, check_applies
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.terminal import note
 from keylane.contract.names import ENCODINGS, PARTITIONERS
@@ -84,11 +85,11 @@ def _beginning(_context: click.Context, _option: click.Parameter, typed: str) ->
 
 @click.command(cls=_WithPlaces, short_help="Where does this key go, under every client that might write it?")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
-@click.option("--lanes", "-n", type=int, help="The stream's lane (partition) count.")
+@click.option("--lanes", "-n", type=LANE_COUNT, help="The stream's lane (partition) count.")
 @click.option("--layout", metavar="FILE", help="The stream's shards, with a contract of live lanes: a file or address.")
 @click.option("--contract", "-c", "path", type=click.Path(), help="Show the contract's decision, then every client's.")
 @click.option("--field", "-f", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the record; repeatable.")
-@click.option("--position", type=int, help="The record's position in its source, for rules that use it.")
+@click.option("--position", type=click.IntRange(min=0), help="The record's position, for rules that use it.")
 @click.option(
     "--encoding",
     "-e",
@@ -196,8 +197,7 @@ def _asker(
             return explained_by(router, record, position, like, typed=_typed(key))
 
         return by_contract
-    if fields or layout:
-        raise click.UsageError(f"--{'field' if fields else 'layout'} goes with --contract")
+    check_applies(Applies(("fields", "layout", "position"), False, "--contract"))
     if lanes is None:
         raise click.UsageError("--lanes is needed: the lane count is never guessed. Or --contract FILE")
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.options import (
+    Applies,
     Arguments,
+    check_applies,
     check_sources,
     counting_options,
     grouped,
@@ -17,11 +19,14 @@ from keylane.cli.options import (
     profiling_options,
     range_from,
     range_options,
+    reading_applies,
     scale_option,
     settings_from,
+    spark_applies,
     spark_is_configured,
     time_unit_option,
     two_columns,
+    written_applies,
 )
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.tables import copies_tone
@@ -52,7 +57,9 @@ _options: Final = grouped(
     time_unit_option("unit"),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
     click.option(
-        "--tau", type=float, help="Split cells above this share of a lane; default: the largest that will do."
+        "--tau",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Split cells above this share of a lane; default: the largest that will do.",
     ),
     click.option(
         "--strategy",
@@ -72,7 +79,7 @@ _options: Final = grouped(
     click.option(
         "--radius",
         "radii",
-        type=float,
+        type=click.FloatRange(min=0, min_open=True, max=50_000),
         multiple=True,
         metavar="M",
         help="Build the table for matching within this radius (m): the least work for the fullest lane, copies "
@@ -80,7 +87,7 @@ _options: Final = grouped(
     ),
     click.option(
         "--copies",
-        type=float,
+        type=click.FloatRange(min=1),
         metavar="N",
         help="With --radius: at most this many copies of a record on average; exit code 4 where no table has so few.",
     ),
@@ -121,6 +128,15 @@ def table(
     check_apart(written, report, options["sticky"] or options["contract"])
     for path in (written, report):
         check_free(path, force=force)
+    check_sources(source)
+    check_applies(
+        Applies(("unit",), options["time"] is not None, "--time"),
+        Applies(("most_moved",), options["sticky"] is not None, "--sticky: a new table moves everything"),
+        Applies(("copies",), bool(options["radii"]), "--radius"),
+        written_applies(written, report, options="--write or --report"),
+        *spark_applies(options["engine"]),
+        *reading_applies(source, kind=options["kind"]),
+    )
     made = _made(source, options)
     if made.kept:
         write(written, made.contract)
@@ -132,11 +148,8 @@ def table(
 
 
 def _made(source: str, options: Arguments) -> GeoTable:
-    if options["most_moved"] is not None and not options["sticky"]:
-        raise click.UsageError("--most-moved is for --sticky: a new table moves everything")
     if (options["name"] or options["streams"]) and (options["sticky"] or options["contract"]):
         raise click.UsageError("--name and --stream are for a new contract; leave them out")
-    check_sources(source)
     from keylane.cli.progress import counted, spark_progress
     from keylane.contract.parse import load_contract
 

@@ -16,13 +16,18 @@ import click
 
 from keylane import numbers
 from keylane.cli.options import (
+    LANE_COUNT,
+    Applies,
+    check_applies,
     check_sources,
     range_from,
     range_options,
     read_alike,
+    reading_applies,
     reading_from,
     reading_options,
     time_unit_option,
+    written_applies,
 )
 from keylane.cli.output import Result, Section, check_free, output_option
 
@@ -40,7 +45,9 @@ NOT_PROVEN = 4
 @click.argument("data", type=click.Path())
 @click.option("--key", "-k", metavar="COLUMN", help="The column that holds the key; of a topic: the record's key.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition.")
-@click.option("--lanes", "-n", type=int, help="The stream's lane count; default: derived, where the data proves it.")
+@click.option(
+    "--lanes", "-n", type=LANE_COUNT, help="The stream's lane count; default: derived, where the data proves it."
+)
 @click.option("--time", "-t", metavar="COLUMN", help="The column of times; default: row numbers; of a topic: its own.")
 @time_unit_option("time_unit")
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
@@ -68,6 +75,11 @@ def identify(
     large one a sample over all of it is read, which the answer states; --max-records sets its size.
     """
     check_sources(data)
+    check_applies(
+        Applies(("time_unit",), options["time"] is not None, "--time"),
+        written_applies(contract, options="--write"),
+        *reading_applies(data),
+    )
     from keylane.cli.progress import counted
     from keylane.pipelines.identify import identify as run
     from keylane.pipelines.identify import remarks

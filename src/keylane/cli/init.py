@@ -11,7 +11,17 @@ import click
 
 from keylane import numbers
 from keylane.cli.identify import identify_lines
-from keylane.cli.options import check_sources, range_from, range_options, read_alike, reading_from, reading_options
+from keylane.cli.options import (
+    LANE_COUNT,
+    check_applies,
+    check_sources,
+    range_from,
+    range_options,
+    read_alike,
+    reading_applies,
+    reading_from,
+    reading_options,
+)
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import PARTITIONERS
 
@@ -24,7 +34,7 @@ if TYPE_CHECKING:
 @click.argument("data", type=click.Path())
 @click.option("--key", "-k", metavar="COLUMN", help="The column that holds the key; of a topic: the record's key.")
 @click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition.")
-@click.option("--lanes", "-n", type=click.IntRange(min=1), help="The lane count; needed where the data has no lanes.")
+@click.option("--lanes", "-n", type=LANE_COUNT, help="The lane count; needed where the data has no lanes.")
 @click.option(
     "--partitioner",
     type=click.Choice(PARTITIONERS),
@@ -52,6 +62,7 @@ def init(data: str, partitioner: str | None, out: str | None, output: str, **opt
     Exit codes: 0 written; 1 the data cannot be read; 2 usage, or the file exists; 4 the data does not show who wrote.
     """
     check_sources(data)
+    check_applies(*reading_applies(data))
     from keylane.cli.progress import counted
     from keylane.pipelines.init import InitRequest
     from keylane.pipelines.init import init as run

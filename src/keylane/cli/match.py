@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.options import (
+    LANE_COUNT,
+    RANGE,
+    Applies,
     Arguments,
+    check_applies,
     event_unit_option,
     grouped,
     profiling_from,
     profiling_options,
     range_from,
     range_options,
+    reading_applies,
     scale_option,
     settings_from,
     spark_options,
+    written_applies,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -43,9 +49,13 @@ match_options: Final = grouped(
     ),
     click.option("--to", "target", required=True, metavar="DST", help="A new folder, or a topic."),
     click.option(
-        "--radius", type=float, required=True, metavar="METRES", help="Largest distance between driver and rider."
+        *("--radius",),
+        type=click.FloatRange(min=0, min_open=True, max=50_000),
+        required=True,
+        metavar="METRES",
+        help="Largest distance between driver and rider.",
     ),
-    click.option("--nearest", type=int, metavar="K", help="The nearest K only; default: all."),
+    click.option("--nearest", type=click.IntRange(min=1), metavar="K", help="The nearest K only; default: all."),
     click.option("--expire", type=float, metavar="SECONDS", help="Ignore pings older than this."),
     click.option(
         "--contract",
@@ -53,7 +63,7 @@ match_options: Final = grouped(
         type=click.Path(),
         help="Lanes by this contract; default: a table for the radius, with --follow hashed cells.",
     ),
-    click.option("--lanes", "-n", type=int, help="The lane count, where the contract has none; default: 12."),
+    click.option("--lanes", "-n", type=LANE_COUNT, help="The lane count, where the contract has none; default: 12."),
     click.option("--assign", type=click.Choice(["greedy", "optimal"]), help="Offer each driver to one rider at most."),
     click.option(
         "--window",
@@ -203,10 +213,11 @@ def match(
     """
     check_free(report, force=force)
     drivers, riders = sources_from(options)
-    following = following_from(options)
     from keylane.contract.parse import load_contract
 
     loaded = load_contract(contract) if contract else None
+    check_applies(*_applies(options, loaded, target, report, (drivers, riders)))
+    following = following_from(options)
     given = options_from(options, loaded, verify=verify, picture=report is not None)
     if following is None:
         from keylane.cli.progress import spark_progress
@@ -222,6 +233,27 @@ def match(
 
         write(report, match_page(document, picture))
     return as_result(document), output
+
+
+def _applies(
+    options: Arguments, contract: Contract | None, target: str, report: str | None, sides: tuple[str, str]
+) -> Iterator[Applies]:
+    from keylane.systems.endpoint import open_endpoint
+
+    follow = options["follow"]
+    yield Applies(_FOLLOWING, follow, "--follow")
+    whole = not follow, "a match of what is there: without --follow"
+    yield Applies(RANGE, *whole)
+    yield Applies(("window", "offer_for"), options["assign"] is not None, "--assign")
+    yield Applies(("create",), lambda: open_endpoint(target).messages, "a target that is a topic")
+    live = contract is None or contract.spec.lanes == "live"
+    yield Applies(("lanes",), live, "no --contract, or one of `lanes: live`")
+    for key in _COLUMNS:
+        both = options[f"driver_{key}"] and options[f"rider_{key}"]
+        yield Applies((f"any_{key}",), not both, "a side that has no option of its own")
+    yield Applies(("scale",), not (options["driver_scale"] and options["rider_scale"]), "a side without its own")
+    yield written_applies(report, options="--report")
+    yield from reading_applies(*sides, into=target, kind=options["kind"])
 
 
 def _followed(

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane.cli.options import (
+    LANE_COUNT,
+    check_applies,
     client_options,
     length_of_time,
     profiling_from,
     profiling_options,
     properties_from,
+    reading_applies,
     reading_from,
     reading_options,
+    written_applies,
 )
 from keylane.cli.output import CERTIFICATE_CODES, Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.terminal import note
@@ -67,8 +71,8 @@ def migrate() -> None:
 @click.argument("new", type=click.Path(), metavar="NEW.yaml")
 @click.option("--from", "source", metavar="ADDRESS", help="The stream as it is: it is asked for its lanes.")
 @click.option("--to", "target", metavar="ADDRESS", help="The stream as it will be: the same one, or another.")
-@click.option("--old-lanes", type=click.IntRange(min=1), help="The lane count of OLD.yaml, where it has live lanes.")
-@click.option("--new-lanes", type=click.IntRange(min=1), help="The lane count of NEW.yaml, where it has live lanes.")
+@click.option("--old-lanes", type=LANE_COUNT, help="The lane count of OLD.yaml, where it has live lanes.")
+@click.option("--new-lanes", type=LANE_COUNT, help="The lane count of NEW.yaml, where it has live lanes.")
 @click.option("--mode", type=click.Choice(("in-place", "mirror")), help="Default: in place wherever that is possible.")
 @click.option(
     "--producer", "producers", multiple=True, metavar="NAME", help="A producer that stops by itself, by name."
@@ -121,6 +125,7 @@ def plan(
     from keylane.pipelines.migrate import plan_migrate
     from keylane.systems.endpoint import StreamOptions
 
+    check_applies(written_applies(saved, report, options="--out or --report"), *reading_applies(source, target))
     check_apart(saved, report, inputs=(old, new))
     for path in (saved, report):
         check_free(path, force=force)
@@ -290,6 +295,7 @@ def status(
     from keylane.pipelines.migrate_run import status_migrate
     from keylane.systems.endpoint import StreamOptions
 
+    check_applies(written_applies(report, options="--report"))
     check_apart(report, inputs=(plan,))
     check_free(report, force=force)
     document = status_migrate(plan, journal=journal, options=StreamOptions(properties_from(kafka)))
@@ -367,6 +373,7 @@ def verify(
     from keylane.pipelines.migrate_verify import verify_migrate
 
     check_apart(saved, inputs=(plan,))
+    check_applies(written_applies(saved, options="--out"))
     check_free(saved, force=force)
     options = reading_from(reading)
     working("reading the stream")

@@ -11,17 +11,20 @@ import shlex
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import wraps
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import click
 
-from keylane.errors import DataError
+from keylane.contract.names import MAX_LANES
+from keylane.errors import DataError, NoSuchFieldError, UnknownNameError, UsageError, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from keylane.systems.endpoint import StreamOptions
+    from keylane.systems.endpoint import Endpoint, StreamOptions
     from keylane.systems.read_range import ReadRange
 
 #: What click parsed of a command line, by the name of the parameter.
@@ -31,6 +34,8 @@ Option: TypeAlias = "Callable[[Any], Any]"
 
 #: What commands read, for errors.
 SOURCES: Final = "a file or folder of Parquet, JSON lines or CSV, or a topic"
+#: A lane count.
+LANE_COUNT: Final = click.IntRange(1, MAX_LANES)
 _LENGTH: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h|d)")
 _PARTITIONS: Final = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -91,7 +96,10 @@ def scale_of(_context: click.Context, option: click.Parameter, text: str | None)
         number = float(text.replace("_", "").replace(",", ""))
     except ValueError:
         raise click.UsageError(f"{option.opts[0]} takes a number, as 1e7 or 10000000, got {text!r}") from None
-    return checked_scale(number)
+    try:
+        return checked_scale(number)
+    except UsageError as error:
+        raise click.UsageError(f"{option.opts[0]}: {error}") from None
 
 
 def check_sources(*sources: str | None, allowed: str = SOURCES) -> None:
@@ -333,6 +341,105 @@ def _stream_options(arguments: Arguments, *names: str) -> StreamOptions:
     from keylane.systems.endpoint import StreamOptions
 
     return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in names})
+
+
+#: The parameters of `range_options`.
+RANGE: Final = ("last", "since", "until", "most", "partitions")
+#: The text that stands for null in CSV may be none.
+_MAY_BE_EMPTY: Final = "--csv-null"
+
+
+def checked(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that refuses, before it does anything, values that no option takes; every command is one.
+
+    An empty text is what a variable of a script that is not set leaves behind, and would be taken for an option that
+    was not given; text that is no UTF-8 can be written nowhere; and no number is without an end. A name that is
+    not known is said to be that of the option that it was typed for.
+    """
+
+    @wraps(command)
+    def run(*args: Any, **named: Any) -> Any:
+        params = click.get_current_context().params
+        options = [one for one in typed_among(tuple(params)) if isinstance(one, click.Option)]
+        given = {max(one.opts, key=len): params[one.name or ""] for one in options}
+        given = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
+        for name, values in given.items():
+            for one in values:
+                _check_value(name, one)
+        try:
+            return command(*args, **named)
+        except (UnknownNameError, NoSuchFieldError) as error:
+            meant = [name for name, values in given.items() if error.got in values]
+            if not meant or any(name in str(error) for name in meant):
+                raise
+            raise type(error)(f"{' and '.join(meant)}: {error}") from error
+
+    return run
+
+
+def _check_value(name: str, value: Any) -> None:
+    what = ""
+    if isinstance(value, float) and not isfinite(value):
+        what = "a number"
+    elif isinstance(value, str) and not value and name != _MAY_BE_EMPTY:
+        what = "a text that is not empty"
+    elif isinstance(value, str | Path) and any("\ud800" <= sign <= "\udfff" for sign in str(value)):
+        what = "text in UTF-8"
+    if what:
+        raise click.UsageError(f"{name}: got {shorten(str(value))}; allowed: {what}")
+
+
+class Applies(NamedTuple):
+    """Options, by the names of their parameters, that have an effect only `where` something holds, and what that is."""
+
+    names: tuple[str, ...]
+    where: bool | Callable[[], bool]
+    needs: str
+
+
+def check_applies(*rules: Applies) -> None:
+    """Refuse an option that was typed and would have no effect: it says what the user believes to be in force.
+
+    Each command has a table of such rules, and checks it before anything is read. What holds is asked only for options
+    that were typed. What is configured is a default, and may go unused.
+    """
+    for names, where, needs in rules:
+        typed = [max(one.opts, key=len) for one in typed_among(names)]
+        if typed and not (where() if callable(where) else where):
+            have, leave = ("have", "leave them out") if typed[1:] else ("has", "leave it out")
+            raise click.UsageError(f"{', '.join(typed)} {have} no effect here; allowed: with {needs}; hint: {leave}")
+
+
+def reading_applies(*sources: str | None, into: str | None = None, kind: str | None = None) -> Iterator[Applies]:
+    """The rules of how these sources are read, for all options that commands share; `kind` is that of `--format`.
+
+    Where `into` is written, or compared with, clients and values may be those of that.
+    """
+    values: dict[str, Any] = click.get_current_context().params
+
+    def some(what: Callable[[Endpoint], bool], *more: str | None) -> bool:
+        from keylane.systems.endpoint import open_endpoint
+
+        return any(what(open_endpoint(one)) for one in (*sources, *more) if one is not None)
+
+    yield Applies((*RANGE, "seconds"), lambda: some(lambda one: one.messages), "a topic or a stream")
+    yield Applies(("csv_null", "delimiter"), lambda: some(lambda one: one.has_cells(kind)), "CSV")
+    yield Applies(("kind", "max_files"), lambda: some(lambda one: one.address.is_path), "files")
+    clients = ("pairs", "file", "jars", "packages")
+    yield Applies(clients, lambda: some(lambda one: one.connector, into), "a topic of Kafka")
+    yield Applies(("value",), lambda: some(lambda one: one.messages, into), "a topic or a stream")
+    yield Applies(("value_schema",), values.get("value") in {"avro", "protobuf"}, "--value avro or protobuf")
+    yield Applies(("message",), values.get("value") == "protobuf", "--value protobuf")
+
+
+def spark_applies(engine: str = "spark") -> Iterator[Applies]:
+    """The rules of where Spark runs."""
+    yield Applies(("master", "settings", "jars", "packages"), engine != "local", "--engine spark or auto")
+
+
+def written_applies(*files: str | None, options: str) -> Applies:
+    """The rule of `--force`: it replaces files that are written."""
+    return Applies(("force",), any(one is not None for one in files), options)
 
 
 #: Options of how data is read, and which part of it: the same in every command that reads it.

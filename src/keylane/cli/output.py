@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
+from keylane.cli.options import checked
 from keylane.cli.tables import Tone, fits, laid_out, markdown, styled, toned, wrapped
 from keylane.cli.terminal import color_option, quiet_option, safe_json
 from keylane.errors import visible
@@ -97,8 +98,8 @@ _format_option: Final = click.option(
 
 
 def output_option(command: Any) -> Any:
-    """Give a command `-o`, and the other options of what is shown."""
-    return _format_option(quiet_option(color_option(command)))
+    """Give a command `-o`, and the other options of what is shown; and have its values checked before it runs."""
+    return _format_option(quiet_option(color_option(checked(command))))
 
 
 def render(

@@ -11,14 +11,25 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from keylane.cli.aggregate import has_delivered, plan_of
-from keylane.cli.options import Arguments, grouped, properties_from, typed_among
+from keylane.cli.options import (
+    LANE_COUNT,
+    Applies,
+    Arguments,
+    check_applies,
+    grouped,
+    properties_from,
+    typed_among,
+    written_applies,
+)
 from keylane.cli.output import Result, Section, check_apart, check_free, output_option, write
 from keylane.cli.profile import check_profiled, profile_options, profiled
 from keylane.cli.tables import copies_tone
+from keylane.contract.names import MAX_LANES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from keylane.contract.model import Contract
     from keylane.documents.apply import BoundSource
     from keylane.documents.plan import AgainstToday, CandidateRow, PlanDocument
     from keylane.pipelines.plan import PlanRequest
@@ -52,9 +63,7 @@ plan_options: Final = grouped(
     click.option(
         "--sub-key", metavar="FIELD", help="The field that may divide a hot key: order is kept per value of it."
     ),
-    click.option(
-        "--today-lanes", type=click.IntRange(min=1), help="The lane count, where today's contract has `lanes: live`."
-    ),
+    click.option("--today-lanes", type=LANE_COUNT, help="The lane count, where today's contract has `lanes: live`."),
     click.option(
         "--radius",
         type=click.FloatRange(min=0, min_open=True, max=50_000),
@@ -107,7 +116,10 @@ def _counts(text: str | None) -> tuple[int, int] | None:
     found = _COUNT.fullmatch(text)
     if found is None:
         raise click.UsageError(f"--lanes takes a count or a range, 12 or 12..128, got {text!r}")
-    return int(found[1]), int(found[2] or found[1])
+    low, high = int(found[1]), int(found[2] or found[1])
+    if not 1 <= low <= high <= MAX_LANES:
+        raise click.UsageError(f"--lanes takes LOW..HIGH from 1 to {MAX_LANES}, LOW first, got {text!r}")
+    return low, high
 
 
 CHANGES: Final = 3
@@ -181,7 +193,13 @@ def plan(
     from keylane.plan.planner import make_plan
 
     asked = request_of(options)
+    today = asked.today
+    check_applies(
+        Applies(("today_lanes",), today is not None and today.spec.lanes == "live", "a --contract of `lanes: live`"),
+        written_applies(written, saved, report, options="--write, --out or --report"),
+    )
     made = profiled(source, options)
+    check_applies(Applies(("radius",), "place" in made.known or _by_place(today), "--place, or a contract by place"))
     found = make_plan(made, question_of(made, asked))
     file = options["contract"] or written
     document = document_of(made, found, show_keys=show_keys, stored=saved_in(source), path=file)
@@ -193,6 +211,10 @@ def plan(
 
         write(report, plan_page(document))
     return as_result(document, explain=explain, files={"contract": written, "plan": saved, "page": report}), output
+
+
+def _by_place(contract: Contract | None) -> bool:
+    return contract is not None and contract.spec.key.is_place
 
 
 def _of_aggregation(source: str, options: Arguments) -> Result:

@@ -12,7 +12,9 @@ import click
 from keylane import numbers
 from keylane.cli.options import (
     SOURCES,
+    Applies,
     Arguments,
+    check_applies,
     check_sources,
     counting_options,
     grouped,
@@ -22,15 +24,19 @@ from keylane.cli.options import (
     profiling_options,
     range_from,
     range_options,
+    reading_applies,
     scale_option,
     settings_from,
+    spark_applies,
     spark_is_configured,
     time_unit_option,
     two_columns,
     typed_among,
+    written_applies,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
 from keylane.cli.terminal import note
+from keylane.contract.names import ENCODINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +52,12 @@ profile_options: Final = grouped(
     click.option(
         "--key", "-k", "keys", multiple=True, metavar="COLUMN", help="A field of the key; repeatable, in order."
     ),
-    click.option("--encoding", "-e", "encodings", multiple=True, help="How the key becomes bytes; default: utf8."),
+    click.option(
+        *("--encoding", "-e", "encodings"),
+        multiple=True,
+        type=click.Choice(ENCODINGS),
+        help="How the key becomes bytes; default: utf8.",
+    ),
     click.option(
         "--place",
         metavar="LAT,LNG",
@@ -61,7 +72,12 @@ profile_options: Final = grouped(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
     ),
     click.option("--lane", "-l", metavar="COLUMN", help="The column that holds the lane; default: lane or partition."),
-    click.option("--windows", "-w", type=int, help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records."),
+    click.option(
+        "--windows",
+        "-w",
+        type=click.IntRange(1, 48),
+        help="Number of windows, 1 to 48; default: 24, or 8 over 20 M records.",
+    ),
     click.option(
         "--for",
         "seconds",
@@ -117,6 +133,11 @@ def _made(
     from keylane.cli.progress import counted, spark_progress
     from keylane.contract.parse import load_contract
 
+    check_applies(
+        Applies(("unit",), options["time"] is not None, "--time"),
+        *spark_applies(options["engine"]),
+        *reading_applies(source, kind=options["kind"]),
+    )
     contract = load_contract(options["contract"]) if options["contract"] else None
     if contract is not None and options["encodings"]:
         raise click.UsageError(
@@ -164,12 +185,6 @@ def _refuse_reading(options: Arguments) -> None:
 
 def _encoding(given: tuple[str, ...]) -> Any:
     """One for all fields, or one for each."""
-    from keylane.contract.names import ENCODINGS
-    from keylane.errors import UnknownNameError
-
-    for name in given:
-        if name not in ENCODINGS:
-            raise UnknownNameError.among("encoding", name, list(ENCODINGS))
     return given if len(given) > 1 else given[0] if given else "utf8"
 
 
@@ -203,6 +218,7 @@ def profile(
     """
     check_free(report, force=force)
     check_profiled(source)
+    check_applies(written_applies(out, report, options="--out or --report"))
     from keylane.contract.parse import load_contract
     from keylane.pipelines.profile import document_of, saved_in
 

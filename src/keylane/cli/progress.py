@@ -279,5 +279,5 @@ def _is_ours(file: Path, schema: str) -> bool:
     kind = schema.partition("/")[0]
     try:
         return str(json.loads(file.read_text(encoding="utf-8")).get("schema", "")).startswith(f"{kind}/")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return False

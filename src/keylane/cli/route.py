@@ -13,11 +13,15 @@ import click
 from keylane import numbers
 from keylane.cli.interrupts import interrupts
 from keylane.cli.options import (
+    LANE_COUNT,
+    Applies,
+    check_applies,
     conf_option,
     format_option,
     kafka_options,
     master_option,
     note_empty_cells,
+    reading_applies,
     routing_from,
     settings_from,
 )
@@ -26,6 +30,8 @@ from keylane.cli.progress import RouteProgress
 from keylane.cli.terminal import note, say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from keylane.contract.model import Contract
     from keylane.documents.route import DryRunDocument
     from keylane.pipelines.route import Routed
@@ -48,7 +54,7 @@ INTERRUPTED = 130
 @click.option("--follow", "-F", is_flag=True, help="Follow the source until stopped.")
 @format_option
 @click.option("--schema", metavar="DDL", help="Types of columns of JSON lines or CSV: 'id bigint, at timestamp'.")
-@click.option("--lanes", "-n", type=int, help="The lane count, where the contract has `lanes: live`.")
+@click.option("--lanes", "-n", type=LANE_COUNT, help="The lane count, where the contract has `lanes: live`.")
 @click.option("--stream", help="The stream, where the contract has several; default: its first.")
 @click.option("--max-files", type=click.IntRange(min=1), default=1000, show_default=True, help="Files in one batch.")
 @click.option("--every", default="1 second", show_default=True, help="How often --follow checks for new records.")
@@ -91,6 +97,8 @@ def route(
     from keylane.contract.parse import load_contract
 
     loaded, conf = load_contract(contract), settings_from(settings)
+    check_applies(Applies(("journal",), options["after"] is not None, "--after PLAN"))
+    check_applies(*_applies(loaded, source, target, follow=follow, kind=options["kind"]))
     if dry_run:
         return _looked_ahead(loaded, source, target, options), output
     stopping, progress = Stopping(), RouteProgress(source, follow=follow)
@@ -117,6 +125,20 @@ def route(
         stopping.restore()
         progress.clear()
     return as_result(found, loaded, progress.seconds(), follow=follow), output
+
+
+def _applies(contract: Contract, source: str, target: str, *, follow: bool, kind: str | None) -> Iterator[Applies]:
+    """What has an effect between this source and this target; of a dry run what the route would have."""
+    from keylane.systems.endpoint import open_endpoint
+
+    taken, given = open_endpoint(source), open_endpoint(target)
+    yield Applies(("start", "max_records"), taken.messages, "a source that is a topic or a stream")
+    into = ("state", "second_route", "delivery", "dead_letters", "on_poison", "on_growth", "try_seconds", "create")
+    yield Applies((*into, "writers"), given.messages, "a target that is a topic or a stream")
+    yield Applies(("every",), follow, "--follow")
+    yield Applies(("lanes",), contract.spec.lanes == "live", "a contract of `lanes: live`")
+    yield Applies(("schema",), lambda: taken.columns(kind) is None, "JSON lines or CSV")
+    yield from reading_applies(source, into=target, kind=kind)
 
 
 def _looked_ahead(contract: Contract, source: str, target: str, options: dict[str, Any]) -> Result:

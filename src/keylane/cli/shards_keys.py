@@ -61,9 +61,14 @@ def plain_number(text: str) -> float:
     return float(text)
 
 
-def _weight_given(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+def _weight_given(_context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    from keylane.errors import UsageError
+    from keylane.systems.hash_key_registry import thousandths
+
     try:
-        return None if text is None else plain_number(text)
+        return None if text is None else thousandths(plain_number(text))
+    except UsageError as error:
+        raise click.UsageError(f"{option.opts[0]}: {error}") from None
     except ValueError:
         raise click.UsageError(f"{option.opts[0]} takes a number, got {text!r}") from None
 
@@ -95,7 +100,7 @@ def keys() -> None:
 @click.option("--explain", is_flag=True, help="Draw the tree and the halves, and the steps to the key.")
 @output_option
 def add(
-    account: str, registry: Path, weight: float | None, sequence: Any, explain: bool, output: str
+    account: str, registry: Path, weight: int | None, sequence: Any, explain: bool, output: str
 ) -> tuple[Result, str]:
     """Print the hash key of an account; one that has none gets the next balanced key.
 
@@ -104,12 +109,11 @@ def add(
     """
     from keylane.documents.shards import ShardKeyDocument
     from keylane.keyspace.hash_keys import at_share
-    from keylane.systems.hash_key_registry import check_account, open_registry, thousandths
+    from keylane.systems.hash_key_registry import check_account, open_registry
 
     check_account(account)
-    kept = None if weight is None else thousandths(weight)
     with open_registry(registry, create=True) as found:
-        done = found.add(account, kept, sequence)
+        done = found.add(account, weight, sequence)
         entries = found.entries() if explain else []
         number = len(entries) if explain else found.size()
     entry = done.entry

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from keylane.cli.options import length_of_time
+from keylane.cli.options import Applies, check_applies, length_of_time, written_applies
 from keylane.cli.output import Form, Result, Section, check_apart, check_free, output_option, write
 from keylane.numbers import amount, carried, count, duration, percent, plural, times
 
@@ -53,7 +53,9 @@ _SHORT: Final[dict[str, Form]] = {
 
 @click.command(short_help="The fewest splits and merges to a better layout.")
 @click.option("--layout", required=True, metavar="FILE", help="The shards of today: a file, or a stream's address.")
-@click.option("--cap", type=float, help="What a shard may carry, in the unit of the loads.")
+@click.option(
+    "--cap", type=click.FloatRange(min=0, min_open=True), help="What a shard may carry, in the unit of the loads."
+)
 @click.option(
     "--to", type=click.Path(path_type=Path), metavar="FILE", help="The layout to change to, instead of --cap."
 )
@@ -123,6 +125,14 @@ def plan(
     """
     from keylane.pipelines.shards import plan_shards
 
+    by_key = (rest["profile"], rest["registry"], rest["measure"])
+    check_applies(
+        Applies(("shards",), cap is not None, "--cap: a layout of --to has its number of shards"),
+        Applies(("tolerance",), to is not None, "--to"),
+        Applies(("unit", "last"), rest["measure"] is not None, "--measure"),
+        Applies(("show_keys",), any(one is not None for one in by_key), "--profile, --registry or --measure"),
+        written_applies(written, saved, report, options="--write, --out or --report"),
+    )
     check_apart(written, saved, report, inputs=(Path(layout), to, rest["registry"], rest["load"], rest["profile"]))
     for path in (written, saved, report):
         check_free(path, force=force)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from keylane import numbers
-from keylane.cli.options import check_sources, reading_from, reading_options
+from keylane.cli.options import (
+    LANE_COUNT,
+    Applies,
+    check_applies,
+    check_sources,
+    reading_applies,
+    reading_from,
+    reading_options,
+)
 from keylane.cli.output import CERTIFICATE_CODES, Result, Section, output_option
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ SHOWN_LANES: Final = 32
     help="Compare the contents of all records; without that nothing is certified.",
 )
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
-@click.option("--lanes", "-n", type=click.IntRange(min=1), help="The lane count, where the contract has `lanes: live`.")
+@click.option("--lanes", "-n", type=LANE_COUNT, help="The lane count, where the contract has `lanes: live`.")
 @click.option("--dead-letters", metavar="TOPIC", help="Where records without a lane went; default: <topic>.dlq.")
 @click.option("--state", type=click.Path(), help="State folder of the route, to check its own counts as well.")
 @reading_options
@@ -83,9 +91,17 @@ def verify(
     from keylane.cli.progress import counted
     from keylane.contract.parse import load_contract
     from keylane.pipelines.verify import verify as run
+    from keylane.systems.endpoint import open_endpoint
     from keylane.systems.masks import salt_of
 
-    topics, loaded = reading_from(options), load_contract(contract) if contract else None
+    loaded = load_contract(contract) if contract else None
+    into = open_endpoint(target)
+    check_applies(
+        Applies(("dead_letters", "state"), into.messages, "a target that is a topic or a stream"),
+        Applies(("lanes",), loaded is not None and loaded.spec.lanes == "live", "a --contract of `lanes: live`"),
+        *reading_applies(source, into=target),
+    )
+    topics = reading_from(options)
     found = run(source, target, loaded, topics=topics, watch=lambda rows: counted(rows, "verify"), **options)
     # A certificate shows no keys, and its check leaves no secret behind.
     masks = not show_keys and bool(found.verdict.violations)

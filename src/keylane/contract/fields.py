@@ -96,7 +96,9 @@ def no_such_field(what: str, name: str, known: Sequence[str], hint: str = "") ->
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
     near = did_you_mean(name, known) or _same_end(name, known)
     got = None if repr(name) in what else name
-    return NoSuchFieldError.of(what, got=got, allowed=", ".join(known[:_SHOWN]) + more, hint=hint or near)
+    made = NoSuchFieldError.of(what, got=got, allowed=", ".join(known[:_SHOWN]) + more, hint=hint or near)
+    made.got = name
+    return made
 
 
 def lacking_text(batch: int, names: Sequence[str]) -> str:

@@ -107,7 +107,7 @@ class GeoTableDocument(Document):
     checksum: Digest
     balance: GeoBalance
     beside: list[GeoBeside] = Field(min_length=1, description="Other strategies on the held-out half.")
-    copies_per_rider: dict[Annotated[str, StringConstraints(pattern="^[0-9.e+]+$")], Copies] = Field(
+    copies_per_rider: dict[Annotated[str, StringConstraints(pattern="^[0-9.e+-]+$")], Copies] = Field(
         min_length=1, description="Lanes within so many metres of a record, on average, by the metres."
     )
     round_copies: Copies = Field(

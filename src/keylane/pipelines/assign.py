@@ -161,7 +161,7 @@ def _given(
     elif not people and before:
         people = described(before, reads, racks, known.topics)
     elif people and (reads or racks):
-        what = f"the members of {source} have their subscriptions and racks there"
+        what = f"the members of {source} have their --reads and --rack there"
         raise UsageError.of(what, got=", ".join([*reads, *racks]), hint="change the file, or give --members as well")
     if not people:
         raise UsageError.of("a group needs a member", allowed="--members A,B,C, or a number of them")

@@ -256,7 +256,7 @@ def compare_streams(
     endpoints = {path: open_endpoint(path, options or StreamOptions()) for path in several}
     if len(several) < 2 or (key is None and not all(endpoint.messages for endpoint in endpoints.values())):
         what = "two or more data sets are compared by --key COLUMN; one is checked by CONTRACT --data"
-        raise UsageError(f"{what}; hint: keylane check --help")
+        raise UsageError.of(what, got=", ".join(several), hint="keylane check --help")
     fields = FieldSpec((key,) if key else ())
     described = {path: endpoint.describe(fields) for path, endpoint in endpoints.items()}
     readers = {

@@ -23,7 +23,7 @@ from keylane.documents.identify import (
     RuleParts,
     SameSoFar,
 )
-from keylane.errors import DataError
+from keylane.errors import DataError, UnknownNameError
 from keylane.measure import identify as evidence
 from keylane.measure.rules import contract_encoding, hash_name, spelled
 from keylane.measure.trace import growth, trace, ways_to_agree
@@ -81,6 +81,8 @@ def identify(
         wanted = options.read_range or ReadRange()
         endpoint = open_endpoint(source, replace(options, read_range=replace(wanted, most=wanted.most or ENOUGH)))
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
+    if time is not None and not endpoint.messages and time not in stream.columns:
+        raise UnknownNameError.among(f"column of {stream.address}", time, stream.columns)
     lane = lane or endpoint.lane_column([name for name in (key, time) if name])
     columns = columns_of(stream, key=key, lane=lane)
     looked = KeysAsText()

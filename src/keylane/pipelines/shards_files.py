@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def text_in(path: Path) -> str:
     """The text of a file."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError.of("the file is not UTF-8", got=str(path)) from None
     except OSError as error:

@@ -82,7 +82,7 @@ def query_id(checkpoint: Folder) -> str:
         if metadata.exists():
             raise
         return ""
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
@@ -275,7 +275,7 @@ def _is_whole(file: Folder) -> bool:
     try:
         lines = log_lines(file)
         return len(lines) > 1 and all(isinstance(json.loads(line), dict) for line in lines[1:])
-    except (TargetError, ValueError):
+    except (TargetError, ValueError, RecursionError):
         return False
 
 

@@ -171,7 +171,7 @@ def read_document(path: Path, form: str = "") -> Any:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(path, str(error)) from error
     if not isinstance(document, dict):
         raise damaged(path, "not an object")

@@ -122,7 +122,7 @@ class FolderJournal:
                 # Taken for a journal that was not begun, it would let producers go on under the old contract.
                 raise missing(self.path / "plan.json") from None
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise TargetError.of("the journal of a migration is damaged", got=f"{self.path}: {error}") from None
         if not (self.path / OWN / KIND).is_dir():
             raise missing(self.path / OWN / KIND)

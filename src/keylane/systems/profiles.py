@@ -53,9 +53,9 @@ def staged(out: Path | None, *, replace: bool = False) -> Iterator[Path]:
         return
     _check_free(out, replace=replace)
     out = behind(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
     waiting = out.with_name(f".{out.name}.{uuid4().hex[:12]}")
     try:
+        out.parent.mkdir(parents=True, exist_ok=True)
         waiting.mkdir(mode=0o700)
     except OSError as error:
         raise named(error, out) from None

@@ -128,6 +128,9 @@ def _open_file(path: Path, *, create: bool) -> Iterator[SqliteQueries]:
     if path.is_dir():
         raise UsageError.of("the registry is a folder, and should be a file", got=str(path))
     is_new = not path.exists()
+    if not is_new and not path.stat().st_size:
+        # A file that is empty would become one by being opened.
+        raise _foreign(path)
     if is_new:
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -147,6 +150,10 @@ def _open_file(path: Path, *, create: bool) -> Iterator[SqliteQueries]:
                 path.unlink()
 
 
+def _foreign(path: Path) -> UsageError:
+    return UsageError.of("not a registry of queries", got=str(path), hint="another --queries FILE")
+
+
 def _prepare(path: Path, connection: sqlite3.Connection, *, create: bool) -> None:
     force_commits(connection)
     with transaction(connection):
@@ -161,7 +168,7 @@ def _prepare(path: Path, connection: sqlite3.Connection, *, create: bool) -> Non
             connection.execute(f"PRAGMA user_version = {VERSION}")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if owner != APPLICATION:
-        raise UsageError.of("not a registry of queries", got=str(path), hint="another --queries FILE")
+        raise _foreign(path)
     if version != VERSION:
         raise UsageError.of("a registry of another version of keylane", got=version, allowed=str(VERSION))
 

@@ -125,7 +125,7 @@ class PlanRecord:
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
             known = found["schema"], found["plan"], found["stream"], int(found["done"]), bool(found["begun"])
-        except (ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError) as error:
             hint = "another --record FILE: what is done is found by the stream where the plan is not begun, or done"
             raise TargetError.of(f"the record {self.path} is damaged", got=str(error), hint=hint) from None
         schema, plan, stream, self.done, self.begun = known

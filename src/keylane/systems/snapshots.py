@@ -110,7 +110,7 @@ def _whole(content: bytes, of: tuple[str, str, int]) -> Snapshot:
     try:
         about: dict[str, Any] = json.loads(line)
         version = about["version"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise DataError.of("not a snapshot", got=line[:60]) from None
     if version != VERSION:
         raise DataError.of("a snapshot of another version of keylane", got=version, allowed=VERSION)

@@ -54,6 +54,6 @@ def test_records_without_a_lane_are_in_the_sample_by_reason(
 def test_a_length_of_time_is_written_as_in_every_other_option(
     run: Run, contract_file: ContractFile, data_file: DataFile, tmp_path: Path
 ) -> None:
-    asked = ("route", contract_file(), "--from", data_file("a.parquet"), "--to", tmp_path / "lanes", "--dry-run")
+    asked = ("route", contract_file(), "--from", data_file("a.parquet"), "--to", tmp_path / "lanes", "--dry-run", "-F")
     for every, code in (("500ms", 0), ("10s", 0), ("1m", 0), ("10 seconds", 0), ("10", 2), ("s", 2), ("10x", 2)):
         assert run(*asked, "--every", every)[0] == code, every

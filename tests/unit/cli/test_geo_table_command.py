@@ -103,18 +103,9 @@ def test_a_limit_that_is_not_kept_writes_nothing_and_ends_with_4(run: Run, tmp_p
     assert (tmp_path / "yes.yaml").exists(), "the twin: a limit that is kept"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "hint"),
-    [
-        (["--copies", "2"], "--radius M"),
-        (["--copies", "0.5", "--radius", "1000"], "at least one copy"),
-        (["--strategy", "regions"], "--radius M"),
-    ],
-)
-def test_what_cannot_be_decided_is_refused(run: Run, wrong: list[str], hint: str) -> None:
-    code, _, err = run("rides.parquet", "-n", 8, *wrong)
-    assert code == 2
-    assert hint in err
+def test_regions_without_a_radius_are_refused(run: Run) -> None:
+    code, _, err = run("rides.parquet", "-n", 8, "--strategy", "regions")
+    assert (code, "--radius" in err) == (2, True)
 
 
 def test_a_sticky_change_keeps_to_the_radius(run: Run, tmp_path: Path) -> None:

@@ -87,13 +87,6 @@ def test_lanes_that_prove_nothing_give_no_contract_unless_a_partitioner_is_named
     assert load_contract(tmp_path / "pay.yaml").spec.partitioner == "sarama-hash"
 
 
-def test_parts_are_of_topics_and_refused_with_files(run: Run, data_file: DataFile) -> None:
-    for command in (("init", "--key", "k"), ("identify", "-k", "k", "-l", "lane")):
-        code, out, err = run(command[0], data_file("pay.parquet"), *command[1:], "--last", "10m")
-        assert (code, out) == (2, "")
-        assert "only a topic can be read in part" in err
-
-
 def test_what_is_configured_is_the_default_and_what_is_typed_comes_first(
     run: Run, data_file: DataFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,12 +61,6 @@ def test_a_right_call_does_ask_for_spark(run: Run, contract_file: ContractFile, 
     [
         (["--conf", "spark.executor.memory"], "--conf takes spark.NAME=VALUE"),
         (["--conf", "executor.memory=1g"], "--conf takes spark.NAME=VALUE"),
-        (["--every", "now and then"], "got 'now and then'"),
-        (["--max-files", "0"], "not in the range x>=1"),
-        (["--lanes", "0"], "lane"),
-        (["--lanes", "7"], "got 7; allowed: 15"),
-        (["--stream", "u"], "got 'u'; allowed: t"),
-        (["--format", "avro"], "got 'avro'; allowed: parquet, json, csv"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )

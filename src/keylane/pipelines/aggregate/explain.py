@@ -101,7 +101,10 @@ def delivered_windows(folder: Path) -> list[WindowLoad]:
 
 def _last_metrics(folder: Path) -> dict[str, Any]:
     found = sorted((folder / "_metrics").glob("[0-9]*.json"))
-    return dict(json.loads(found[-1].read_text(encoding="utf-8"))) if found else {}
+    try:
+        return dict(json.loads(found[-1].read_text(encoding="utf-8"))) if found else {}
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise DataError.of("the metrics of the aggregation are damaged", got=f"{found[-1]}: {error}") from None
 
 
 def explained(

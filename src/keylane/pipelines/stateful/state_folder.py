@@ -306,7 +306,7 @@ def _object(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise _damaged(path, "it is missing") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     if not isinstance(found, dict):
         raise _damaged(path, "it is no JSON object")

@@ -56,7 +56,7 @@ def find(folder: Path) -> Cluster | None:
         return Cluster.from_json(folder, json.loads((folder / STATE).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         got, hint = f"{folder / STATE}: {error!r}", "stop its Java processes, then remove the folder"
         raise BrokerError.of("the state of this cluster cannot be read", got=got, hint=hint) from None
 

@@ -84,7 +84,7 @@ def process_of(cluster: Cluster, number: int) -> int | None:
     """The pid of a node's process; None when it is not running, also when another process has its pid by now."""
     try:
         noted = json.loads((cluster.home(number) / "process.json").read_text(encoding="ascii"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     _reap(noted["pid"])
     now = started(noted["pid"])

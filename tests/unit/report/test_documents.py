@@ -9,21 +9,24 @@ from tests.unit.report.plan_documents import plan_document, profile_document
 from tests.unit.report.schema_problems import problems
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from keylane.documents.model import Document
 
 
 @pytest.mark.parametrize(
-    "made",
+    "make",
     [
-        profile_document(),
-        profile_document(lanes=None, kind="position"),
-        plan_document(),
-        plan_document(today=None, kind="position"),
-        plan_document(counts=(48,)),
+        profile_document,
+        lambda: profile_document(lanes=None, kind="position"),
+        plan_document,
+        lambda: plan_document(today=None, kind="position"),
+        lambda: plan_document(counts=(48,)),
     ],
     ids=["profile", "profile without lanes", "plan", "plan of a new stream", "plan with other lanes"],
 )
-def test_a_document_keeps_the_schema_of_its_command(made: Document) -> None:
+def test_a_document_keeps_the_schema_of_its_command(make: Callable[[], Document]) -> None:
+    made = make()
     assert problems(made.as_json()) == []
     assert problems({**made.as_json(), "unheard": 1})
 

@@ -12,12 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 from tests.integration.route_records import BASE, contract, faults, numbered, read_committed, send
+from tests.integration.topics import create_topic
 
 from keylane import Router
 from keylane.errors import BrokerError, DataError, LaneCountError, TargetError, UsageError
 from keylane.pipelines.route import KafkaOptions, Options, Routed
 from keylane.pipelines.route import route as run
 from keylane.pipelines.verify import verify
+from keylane.spark import kafka_writer
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.endpoint import StreamOptions
 from keylane.systems.kafka import cluster
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from keylane import Contract
     from keylane.systems.broker import Cluster
@@ -38,8 +40,6 @@ class World:
     def __init__(self, broker: Cluster, topic: Callable[..., str], spark: SparkSession, folder: Path) -> None:
         self.broker, self.spark, self.folder = broker, spark, folder
         self.source, self.target = topic(2, "src"), topic(4, "dst")
-        from tests.integration.topics import create_topic
-
         self.dead = create_topic(broker, f"{self.target}.dlq", 1)
         self.said: list[str] = []
 
@@ -331,6 +331,32 @@ def test_another_number_of_writers_repeats_nothing(world: World) -> None:
     found = world.route(writers=2)
     assert (found.counts.in_, found.repeated) == (200, 100)
     assert world.faults() == []
+
+
+@pytest.mark.parametrize("some", [4, pytest.param(0, id="twin: always by part")])
+def test_a_few_records_of_many_partitions_share_their_transactions(
+    some: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch of a route is by part, the second by lane; killed behind its transactions, it repeats nothing."""
+    opened: list[int] = []
+
+    def noted(rows: DataFrame, division: kafka_writer.Division) -> kafka_writer.BatchWritten:
+        opened.append(division.writers)
+        return written(rows, division)
+
+    written = kafka_writer.write
+    monkeypatch.setattr(kafka_writer, "write", noted)
+    monkeypatch.setattr("keylane.systems.kafka.target.MANY_PARTITIONS", 4 if some else 1 << 30)
+    world.source = create_topic(world.broker, f"{world.source}-wide", 20)
+    send(world.broker, world.source, numbered(0, 100, partitions=20))
+    world.route()
+    send(world.broker, world.source, numbered(100, 100, partitions=20))
+    with pytest.raises(StumbledError):
+        world.route(probe=stumbling_at("written"))
+    found = world.route()
+    assert (found.counts.in_, found.repeated) == (100, 100)
+    assert world.faults() == []
+    assert opened == [0, some, some]
 
 
 class StumbledError(Exception):

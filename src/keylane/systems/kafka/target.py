@@ -6,8 +6,9 @@ What a batch is: `messages.target`. Why one that is run again changes nothing: `
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.fingerprint import abbreviated
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 
 #: Writers for each core: one that waits for its commit leaves the core to another.
 WRITERS_A_CORE: Final = 2
+#: A batch of a topic is divided by lane where its partitions are so many times as many as such writers, and have fewer
+#: records each than this: by partition each of them would open a transaction for its few.
+MANY_PARTITIONS, FEW_RECORDS = 4, 1_000
 
 
 @contextmanager
@@ -130,12 +134,12 @@ class KafkaTarget(MessageTarget):
     """Topics of a cluster."""
 
     cluster: KafkaCluster
+    some_writers: int = field(default=0, init=False)
 
     def begin(self, spark: SparkSession, source: Followed) -> None:
         """Create what is missing, refuse a state that is not as new as its records, and take the source.
 
-        The number of writers is as given; otherwise none for a topic, which is divided by its own partitions, and some
-        for files.
+        The number of writers is as given; otherwise some for files, and for a topic as each batch has it: `_writers`.
         """
         if self.absent:
             for topic, lanes in self.absent.items():
@@ -148,7 +152,7 @@ class KafkaTarget(MessageTarget):
         options, head = self.options, self.state.head
         self.progress = TargetProgress(self.cluster, head, str(self.path), options.try_seconds)
         self.progress.check(self.last, self.state.plan(self.last.batch + 1), self.state.taken(), self.run.say)
-        some = WRITERS_A_CORE * spark.sparkContext.defaultParallelism if head.kind else 0
+        self.some_writers = WRITERS_A_CORE * spark.sparkContext.defaultParallelism
         self.topics = Topics(
             self.cluster,
             {self.router.stream: self.target.name, **{tier: tier for tier in self.router.contract.tiers}},
@@ -156,13 +160,22 @@ class KafkaTarget(MessageTarget):
             head.topics,
             head.topic_ids,
             self.router.contract.spec.lanes,
-            options.writers or some,
+            options.writers or (self.some_writers if head.kind else 0),
             options.delivery == "exactly-once",
             options.on_growth,
             options.on_poison,
             options.try_seconds,
         )
         self.source = source
+
+    def _writers(self, messages: Messages, offsets: str) -> int:
+        """As given; otherwise a topic is divided by its own partitions, but where many of them have little by lane."""
+        if self.topics.writers or not messages.topic or not self.last.offsets:
+            return self.topics.writers
+        before, after = (json.loads(text)[messages.topic] for text in (self.last.offsets, offsets))
+        records = sum(end - before.get(part, 0) for part, end in after.items())
+        are_many = len(after) > MANY_PARTITIONS * self.some_writers
+        return self.some_writers if are_many and records < FEW_RECORDS * len(after) else 0
 
     def _note_begun(self, plan: BatchPlan, digest: str) -> None:
         """Note in the cluster that a batch is begun, and here that it is noted there: a cluster may forget it."""

@@ -278,6 +278,10 @@ class MessageTarget(RouteTarget):
         """The job: what was written to each slot, which is a lane of the plan's streams."""
         raise NotImplementedError
 
+    def _writers(self, messages: Messages, offsets: str) -> int:  # noqa: ARG002  the same for every batch
+        """How many a new batch gets; 0: one for each lane of the source."""
+        return self.topics.writers
+
     def write(self, frame: DataFrame, batch: int) -> None:
         """Write one batch, unless it is done: the same one, by the offsets in Spark's checkpoint."""
         from keylane.spark.kafka_writer import retried
@@ -361,7 +365,8 @@ class MessageTarget(RouteTarget):
             refuse_any(self._decided(messages.frame, messages, limits), batch)
         elif topics.on_poison == "dlq-and-park-key":
             parked = newly_parked(self._decided(messages.frame, messages, limits), self.parked)
-        plan = BatchPlan(batch, lanes, topics.writers, now, parked, topics.exactly_once, topics.dead, offsets)
+        writers = self._writers(messages, offsets)
+        plan = BatchPlan(batch, lanes, writers, now, parked, topics.exactly_once, topics.dead, offsets)
         plan = replace(plan, taken=messages.after.get("taken", ()), limits=limits)
         self.state.write_plan(plan)
         return plan

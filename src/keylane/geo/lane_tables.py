@@ -269,7 +269,7 @@ def rebalance(
     _check_rebalance(old, load, lanes, most_moved)
     new, total = old.copy(), load.sum(1)
     budget = most_moved * float(total.sum())
-    search = _Search(in_parts_of_the_mean(load, lanes), new, lanes, _price(total, lanes))
+    search = _TableSearch(in_parts_of_the_mean(load, lanes), new, lanes, _price(total, lanes))
     while not even_enough(load, new, lanes, goal, hour_goal):
         left = budget - float(total[new != old].sum())
         leaf, lane = search.best(np.where(new == old, total, 0.0) <= left + 1e-9 * budget)
@@ -295,7 +295,7 @@ def even_enough(load: Floats, lane: NDArray[np.int32], lanes: int, goal: float, 
     return bool(found[-1] <= goal and found.max(initial=0.0) <= max(goal, hour_goal))
 
 
-class _Search:
+class _TableSearch:
     """Which move evens most, kept up to date as leaves move.
 
     With v a leaf and d what a lane has above the mean, both in parts of the mean, moving v from lane a to lane b

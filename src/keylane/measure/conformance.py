@@ -18,7 +18,7 @@ from keylane import numbers
 from keylane.batch_router import REASONS, Decided, decide
 from keylane.keys.arrow_bytes import as_binary, nulls_of
 from keylane.keys.columns import encode_column
-from keylane.measure.expectations import Sample, judged
+from keylane.measure.expectations import KeySample, judged
 from keylane.measure.placed import lane_numbers
 from keylane.measure.self_test import collapse
 from keylane.records import Finding, Reason, Severity
@@ -180,12 +180,12 @@ class Conformance:
         keys = self.merge()
         return len(keys.filter(pc.greater_equal(keys["lane"], 0)).group_by("key").aggregate([]))
 
-    def sample(self) -> Sample:
+    def sample(self) -> KeySample:
         """What the expectations are compared with."""
         pairs = self.merge()
         keys = pairs.group_by("key").aggregate([("n", "sum")])["n_sum"]
         bound = pairs.filter(pc.greater_equal(pairs["lane"], 0))
-        return Sample(
+        return KeySample(
             self.rows,
             len(keys),
             pc.max(keys).as_py() or 0,

@@ -73,7 +73,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class KeySample:
     """What was counted: rows, keys, and the rows of each key on its lane."""
 
     rows: int
@@ -89,7 +89,7 @@ class Sample:
     once: int = 0
 
 
-def judged(expect: Expect, sample: Sample, heaviest: str = "") -> Iterator[Expectation]:
+def judged(expect: Expect, sample: KeySample, heaviest: str = "") -> Iterator[Expectation]:
     """Hold every expectation of a contract against a sample that has rows; `heaviest` names its heaviest key."""
     if expect.max_over_mean is not None:
         in_lanes = sample.per_lane.any()
@@ -158,7 +158,7 @@ class _Scales:
         return max(self.allowed, most / self.mean)
 
 
-def _balance(allowed: float, sample: Sample) -> Expectation:
+def _balance(allowed: float, sample: KeySample) -> Expectation:
     got, lanes = max_over_mean(sample.per_lane), len(sample.per_lane)
     scales = _scales(allowed, sample)
     lane, chance = _least_likely(scales, sample.per_lane)
@@ -195,7 +195,7 @@ def _least_likely(scales: _Scales, per_lane: NDArray[np.int64]) -> tuple[int, fl
     return fullest
 
 
-def _scales(allowed: float, sample: Sample) -> _Scales:
+def _scales(allowed: float, sample: KeySample) -> _Scales:
     """Set the hot keys apart. Which they are depends on weights only, never on lanes."""
     lanes, rows = len(sample.per_lane), int(sample.per_lane.sum())
     order = np.argsort(-sample.records, kind="stable")
@@ -290,7 +290,7 @@ def _share(name: ExpectationName, allowed: float, count: int, rows: int, says: s
     )
 
 
-def _distinct(allowed: int, sample: Sample) -> Expectation:
+def _distinct(allowed: int, sample: KeySample) -> Expectation:
     """Different keys; of a stream of that many, a sample shows fewer, and far fewer where most keys are rare."""
     distinct, rows = sample.distinct, sample.rows
     text = f"got {numbers.count(distinct)} distinct keys; allowed: at least {numbers.count(allowed)}"

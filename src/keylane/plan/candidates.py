@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from keylane.contract.model import Contract
     from keylane.placement.cell_lanes import CellLanes
     from keylane.plan.geo_work import LaneWork
-    from keylane.plan.hashed_keys import Fold, Hashed, Moves, ProfiledStream, Seen
+    from keylane.plan.hashed_keys import Fold, HashedStream, Moves, ProfiledStream, Seen
 
 # Scores: how even lanes are under a strategy, from records by lane and window.
 
@@ -275,7 +275,7 @@ def candidates(
 
 
 def _by_key(
-    stream: ProfiledStream, hashed: Hashed, enough: Callable[[Candidate], bool], today: Moves
+    stream: ProfiledStream, hashed: HashedStream, enough: Callable[[Candidate], bool], today: Moves
 ) -> Iterator[Candidate]:
     """The strategies that place keys one by one; pins start from those of today.
 
@@ -290,7 +290,7 @@ def _by_key(
     yield from found.values()
 
 
-def _as_today(found: Fitted, hashed: Hashed, today: Moves) -> bool:
+def _as_today(found: Fitted, hashed: HashedStream, today: Moves) -> bool:
     """Whether a fit puts every key where today does; a key that is named for the lane of its hash counts as hashed."""
     ranks = np.fromiter({**found.moves, **today}, np.int64)
     home = dict(zip(ranks.tolist(), hashed.fold(ranks).tolist(), strict=True))
@@ -308,14 +308,14 @@ def standing(stream: ProfiledStream, contract: Contract, lanes: int, fitted: Fit
     return _candidate("today", stream, hashed, lambda *_: fitted)
 
 
-def _fitted(strategy: str, stream: ProfiledStream, hashed: Hashed) -> Candidate:
+def _fitted(strategy: str, stream: ProfiledStream, hashed: HashedStream) -> Candidate:
     return _candidate(strategy, stream, hashed, STRATEGIES.get(strategy, STRATEGIES["hash"]))
 
 
 def _fewest(
     strategy: str,
     stream: ProfiledStream,
-    hashed: Hashed,
+    hashed: HashedStream,
     enough: Callable[[Candidate], bool],
     pinned: Moves | None = None,
 ) -> Candidate:
@@ -367,12 +367,12 @@ def _sound(one: Candidate, none: Candidate) -> bool:
 
 
 def _candidate(
-    strategy: str, stream: ProfiledStream, hashed: Hashed, fit: Callable[[Hashed, Seen], Fitted]
+    strategy: str, stream: ProfiledStream, hashed: HashedStream, fit: Callable[[HashedStream, Seen], Fitted]
 ) -> Candidate:
     return _made(strategy, stream, hashed, fit(hashed, stream.whole), *(fit(hashed, one.fit) for one in stream.folds))
 
 
-def _made(strategy: str, stream: ProfiledStream, hashed: Hashed, found: Fitted, *by_fold: Fitted) -> Candidate:
+def _made(strategy: str, stream: ProfiledStream, hashed: HashedStream, found: Fitted, *by_fold: Fitted) -> Candidate:
     """A candidate of what was fitted on all that was seen, and on the records before each cut."""
     loads = moved_loads(hashed, found.moves, stream.profile.by_window, found.tier_lanes)
     folds = tuple(_refitted(hashed, fold, one) for fold, one in zip(stream.folds, by_fold, strict=True))
@@ -380,7 +380,7 @@ def _made(strategy: str, stream: ProfiledStream, hashed: Hashed, found: Fitted, 
     return Candidate(strategy, hashed.rule.name, hashed.lanes, folds, score(loads), hottest, loads, found)
 
 
-def _refitted(hashed: Hashed, fold: Fold, found: Fitted) -> FoldScore:
+def _refitted(hashed: HashedStream, fold: Fold, found: Fitted) -> FoldScore:
     loads = moved_loads(hashed, found.moves, fold.fit.profile.by_window, found.tier_lanes)
     return fold_score(fold, loads)
 
@@ -427,7 +427,7 @@ def _scattered(strategy: str, name: str, stream: ProfiledStream, loads: NDArray[
     return Candidate(strategy, name, len(loads), folds, score(loads), share, loads)
 
 
-def _windowed(hashed: Hashed, stream: ProfiledStream) -> NDArray[np.float64]:
+def _windowed(hashed: HashedStream, stream: ProfiledStream) -> NDArray[np.float64]:
     """Key and window hashed together: a draw for each key of the head and window, the light keys evenly.
 
     The draw is a stand-in for the client's hash of the longer key, which depends on how the window is written; it is as
@@ -442,7 +442,7 @@ def _windowed(hashed: Hashed, stream: ProfiledStream) -> NDArray[np.float64]:
     return loads
 
 
-def _numbers32(hashed: Hashed) -> NDArray[np.uint32]:
+def _numbers32(hashed: HashedStream) -> NDArray[np.uint32]:
     numbers = hashed.numbers if hashed.numbers.ndim == 1 else hashed.numbers[:, 1]
     return numbers.astype(np.uint32)
 

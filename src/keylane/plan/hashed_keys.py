@@ -244,7 +244,7 @@ MOST_COMMON: Final = 1 << 17
 
 
 @dataclass(frozen=True)
-class Hashed:
+class HashedStream:
     """One hash, one lane count: what gives the lane of each key, and (lanes, windows) records on the lanes."""
 
     rule: Partitioner
@@ -278,7 +278,7 @@ class ProfiledStream:
     profile: Profile
     counts: tuple[int, ...] = ()
     _numbers: dict[str, Any] = field(default_factory=dict)
-    _hashed: dict[tuple[str, Lanes], Hashed] = field(default_factory=dict)
+    _hashed: dict[tuple[str, Lanes], HashedStream] = field(default_factory=dict)
 
     @cached_property
     def whole(self) -> Seen:
@@ -332,13 +332,13 @@ class ProfiledStream:
         space = self._space
         return space if space is not None and len(space) == lanes else None
 
-    def hashed(self, name: str, lanes: Lanes) -> Hashed:
+    def hashed(self, name: str, lanes: Lanes) -> HashedStream:
         """The keys under a partitioner and a lane count, or a key space; a count that the source has is its ranges."""
         if isinstance(lanes, int) and FACTS[name].fold == "ranges":
             lanes = self.ranges(lanes) or lanes
         if (name, lanes) not in self._hashed:
             rule, numbers = self._numbered(name)
-            self._hashed[name, lanes] = Hashed(rule, lanes, numbers, self._loads(name, rule, numbers, lanes))
+            self._hashed[name, lanes] = HashedStream(rule, lanes, numbers, self._loads(name, rule, numbers, lanes))
         return self._hashed[name, lanes]
 
     def _loads(self, name: str, rule: Partitioner, numbers: NDArray[Any], lanes: Lanes) -> NDArray[np.float64]:
@@ -375,7 +375,9 @@ def lane_loads(home: NDArray[np.int32], windows: NDArray[Any], lanes: int) -> ND
     return np.stack(columns, axis=1) if columns else np.zeros((lanes, 0))
 
 
-def moved_loads(hashed: Hashed, moves: Moves, by_window: NDArray[np.int32], more_lanes: int = 0) -> NDArray[np.float64]:
+def moved_loads(
+    hashed: HashedStream, moves: Moves, by_window: NDArray[np.int32], more_lanes: int = 0
+) -> NDArray[np.float64]:
     """Records on the lanes when some keys go elsewhere; `more_lanes` are a tier's, below the stream's own."""
     loads = np.vstack([hashed.loads, np.zeros((more_lanes, hashed.loads.shape[1]))])
     ranks = np.fromiter(moves, np.int64, len(moves))

@@ -1,6 +1,6 @@
 """What each strategy does with the keys it has seen: the moves that make a stream more even. One function each.
 
-All get the keys under their hash (`Hashed`) and a range of windows (`Seen`), and know nothing of what comes
+All get the keys under their hash (`HashedStream`) and a range of windows (`Seen`), and know nothing of what comes
 after it. The order it keeps follows from its contract (`contract_text`, `contract.answers`); how good it is,
 `candidates`'. In the examples a mean lane holds 100 records.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     from collections.abc import Callable, Sequence
 
-    from keylane.plan.hashed_keys import Hashed, Moves, Seen
+    from keylane.plan.hashed_keys import HashedStream, Moves, Seen
 
 # Greedy rebalancing: pin the fewest heavy keys.
 
@@ -130,7 +130,7 @@ def hot(seen: Seen, lanes: int, part: float = HOT) -> int:
     return min(MOST_MOVED, int((seen.weights(lanes).max(axis=1) >= part).sum()))
 
 
-def hash_alone(hashed: Hashed, seen: Seen) -> Fitted:  # noqa: ARG001  the hash has nothing to learn
+def hash_alone(hashed: HashedStream, seen: Seen) -> Fitted:  # noqa: ARG001  the hash has nothing to learn
     """Every key where its hash puts it: nothing to keep up, and at the mercy of the heaviest keys.
 
     A new lane count moves 1 - gcd(n, m) / max(n, m) of all keys.
@@ -138,7 +138,7 @@ def hash_alone(hashed: Hashed, seen: Seen) -> Fitted:  # noqa: ARG001  the hash 
     return Fitted()
 
 
-def pin(hashed: Hashed, seen: Seen, least: float = NAMED, pinned: Moves | None = None) -> Fitted:
+def pin(hashed: HashedStream, seen: Seen, least: float = NAMED, pinned: Moves | None = None) -> Fitted:
     """The fewest keys moved, each whole to one lane, until the lanes are even; none lighter than `least` of a lane.
 
     Keys of 90 and 80 on one lane: one of them moves, and order is kept for both. `pinned` are today's pins, which are
@@ -157,7 +157,7 @@ def pin(hashed: Hashed, seen: Seen, least: float = NAMED, pinned: Moves | None =
     return Fitted({rank: to for rank, to in moves.items() if to != (hashes[rank],) or to == first.get(rank)})
 
 
-def table(hashed: Hashed, seen: Seen, least: float = NAMED) -> Fitted:
+def table(hashed: HashedStream, seen: Seen, least: float = NAMED) -> Fitted:
     """Every heavy key in a list, the heaviest first to the emptiest lane, and then as `pin`.
 
     More keys are named than `pin` names, so no heavy key is left to chance, and two heavy keys that grow are less
@@ -173,7 +173,7 @@ def table(hashed: Hashed, seen: Seen, least: float = NAMED) -> Fitted:
     return Fitted(_ranked(seen, {**dict(enumerate(listed)), **moved}))
 
 
-def spread(hashed: Hashed, seen: Seen) -> Fitted:
+def spread(hashed: HashedStream, seen: Seen) -> Fitted:
     """Hot keys over as many lanes as they need, the rest hashed; the width is chosen for the head.
 
     A key of 180: in pieces of 50 it needs four lanes. Pieces of 25 are taken only when they make the fullest lane
@@ -188,7 +188,7 @@ def spread(hashed: Hashed, seen: Seen) -> Fitted:
     return best
 
 
-def concentrate(hashed: Hashed, seen: Seen) -> Fitted:
+def concentrate(hashed: HashedStream, seen: Seen) -> Fitted:
     """Accounts by volume: a small one whole on one lane, a large one on as few as it needs, every heavy key listed.
 
     An account of 250 has five lanes with 50 on each, one of 40 has one. How a table is built again from new volumes
@@ -197,7 +197,7 @@ def concentrate(hashed: Hashed, seen: Seen) -> Fitted:
     return Fitted(_on_emptiest(hashed, seen, hot(seen, hashed.lanes, HEAVY), HOT))
 
 
-def tier(hashed: Hashed, seen: Seen) -> Fitted:
+def tier(hashed: HashedStream, seen: Seen) -> Fitted:
     """Hot keys to a stream of their own, each whole on the lane that its hash gives there.
 
     Three hot keys get as few lanes as make the fullest lane of stream and tier low, for so many lanes: a lane more has
@@ -206,12 +206,12 @@ def tier(hashed: Hashed, seen: Seen) -> Fitted:
     return _tiered(hashed, seen, range(hot(seen, hashed.lanes)))
 
 
-def tier_spread(hashed: Hashed, seen: Seen) -> Fitted:
+def tier_spread(hashed: HashedStream, seen: Seen) -> Fitted:
     """Hot keys to a stream of their own, each over all of its lanes: as many as they fill at the mean."""
     return _tiered_everywhere(hashed, seen, range(hot(seen, hashed.lanes)))
 
 
-def _tiered(hashed: Hashed, seen: Seen, rows: Sequence[int]) -> Fitted:
+def _tiered(hashed: HashedStream, seen: Seen, rows: Sequence[int]) -> Fitted:
     """These rows of the head in a tier: of all widths the one whose fullest lane, for so many lanes, is lowest."""
     if not len(rows):
         return Fitted()
@@ -228,7 +228,7 @@ def _tiered(hashed: Hashed, seen: Seen, rows: Sequence[int]) -> Fitted:
     return Fitted({rank: (lane,) for rank, lane in zip(ranks.tolist(), there.tolist(), strict=True)}, lanes)
 
 
-def _tiered_everywhere(hashed: Hashed, seen: Seen, rows: Sequence[int]) -> Fitted:
+def _tiered_everywhere(hashed: HashedStream, seen: Seen, rows: Sequence[int]) -> Fitted:
     """These rows of the head over all lanes of a tier."""
     if not len(rows):
         return Fitted()
@@ -244,7 +244,9 @@ def _tiered_everywhere(hashed: Hashed, seen: Seen, rows: Sequence[int]) -> Fitte
 GIVEN_UP: Final = (0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7)
 
 
-def with_fewer(strategy: str, hashed: Hashed, seen: Seen, found: Fitted, pinned: Moves | None = None) -> list[Fitted]:
+def with_fewer(
+    strategy: str, hashed: HashedStream, seen: Seen, found: Fitted, pinned: Moves | None = None
+) -> list[Fitted]:
     """The fit, and then ever fewer of its keys: one for each part of the gain that may be given up.
 
     Keys are put back to the lane of their hash, the lightest first, while that lane stays below the limit. Where the
@@ -292,7 +294,7 @@ def _ranked(seen: Seen, moved: dict[int, int]) -> Moves:
 
 
 def _without(
-    hashed: Hashed, seen: Seen, count: int
+    hashed: HashedStream, seen: Seen, count: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float64]]:
     """The head's weights and lanes, and the loads without the heaviest `count` of it."""
     weights, start, load = seen.weights(hashed.lanes), hashed.fold(seen.head), seen.on_lanes(hashed.loads)
@@ -300,7 +302,7 @@ def _without(
     return weights, start, load
 
 
-def _on_emptiest(hashed: Hashed, seen: Seen, count: int, piece: float) -> Moves:
+def _on_emptiest(hashed: HashedStream, seen: Seen, count: int, piece: float) -> Moves:
     """The heaviest keys, each on the emptiest lanes, as many as it needs for pieces of this size."""
     weights, _, load = _without(hashed, seen, count)
     on, moves = load[:, 0].copy(), {}

@@ -11,7 +11,7 @@ import pytest
 
 from keylane.contract.model import Expect
 from keylane.measure.chance import ALPHA
-from keylane.measure.expectations import Expectation, Sample, judged
+from keylane.measure.expectations import Expectation, KeySample, judged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 LANES, LOOKS = 64, 300
 
 
-def sample(records: Numbers, lanes: Numbers) -> Sample:
+def sample(records: Numbers, lanes: Numbers) -> KeySample:
     """A sample of keys, by the rows of each and its lane."""
     per_lane = np.bincount(lanes, records, LANES).astype(np.int64)
-    return Sample(int(records.sum()), len(records), int(records.max()), 0, per_lane, records, lanes)
+    return KeySample(int(records.sum()), len(records), int(records.max()), 0, per_lane, records, lanes)
 
 
 def balance(records: Numbers, lanes: Numbers, allowed: float = 1.3) -> Expectation:
@@ -147,13 +147,13 @@ def test_shares_and_counts_know_the_size_of_the_sample(
     expect: dict[str, float], rows: int, heaviest: int, without: int, distinct: int, judgement: str
 ) -> None:
     empty = np.zeros(0, np.int64)
-    counted = Sample(rows, distinct, heaviest, without, np.zeros(LANES, np.int64), empty, empty)
+    counted = KeySample(rows, distinct, heaviest, without, np.zeros(LANES, np.int64), empty, empty)
     (one,) = judged(Expect.model_validate(expect), counted)
     assert one.judgement == judgement, one
     assert ("cannot tell" in one.says) == (judgement == "cannot-tell")
 
 
-def rare(keys: int, rows: int, rng: np.random.Generator) -> Sample:
+def rare(keys: int, rows: int, rng: np.random.Generator) -> KeySample:
     """A sample of keys whose weights fall off by a power, as those of shops do."""
     weights = 1 / np.arange(1, keys + 1)
     records = rng.multinomial(rows, weights / weights.sum())

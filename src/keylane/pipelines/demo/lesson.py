@@ -106,7 +106,7 @@ MOST_LAG: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LessonRule:
     """One of the two: its name here, the contract's name of it, and as one would write it."""
 
     name: Literal["formula", "murmur2"]
@@ -114,7 +114,7 @@ class Rule:
     formula: str
 
 
-def trial(rule: Rule, sent: Sent, group: MeasuredGroup) -> LessonTrial:
+def trial(rule: LessonRule, sent: Sent, group: MeasuredGroup) -> LessonTrial:
     """The figures of one rule."""
     records, failed = sent.delivered + sent.failed, sent.failed
     complete = bool(sent.batches) and sent.batch_records >= sent.delivered
@@ -189,8 +189,8 @@ def records_for_cv(lanes: int) -> int:
 # The lesson's steps in a row: for each rule a topic, a group that reads along, a producer, and what the broker holds.
 
 RULES: Final = (
-    Rule("formula", "abs-long-hashcode", "abs(Long.hashCode(cell)) % lanes"),
-    Rule("murmur2", "kafka-java", "murmur2(8 big-endian bytes of the cell) & 0x7fffffff, % lanes"),
+    LessonRule("formula", "abs-long-hashcode", "abs(Long.hashCode(cell)) % lanes"),
+    LessonRule("murmur2", "kafka-java", "murmur2(8 big-endian bytes of the cell) & 0x7fffffff, % lanes"),
 )
 CONTRACT: Final = """\
 apiVersion: keylane/v1
@@ -257,7 +257,7 @@ def write(to: Path, settings: LessonSettings) -> None:
         (to / "contracts" / f"{rule.name}.yaml").write_text(contract_text(rule, settings), encoding="utf-8")
 
 
-def contract_text(rule: Rule, settings: LessonSettings) -> str:
+def contract_text(rule: LessonRule, settings: LessonSettings) -> str:
     """A rule as a contract: the same key, the same lanes, another partitioner."""
     return _contract(rule.name, rule.partitioner, settings)
 
@@ -276,7 +276,7 @@ def lane_counts(router: Router, table: pa.Table) -> np.ndarray[tuple[int], np.dt
 def _tried(
     access: KafkaAccess,
     settings: LessonSettings,
-    rule: Rule,
+    rule: LessonRule,
     router: Router,
     table: pa.Table,
     say: Callable[[str], None],

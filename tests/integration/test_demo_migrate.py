@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from keylane.pipelines.changes import JOURNAL_ENDING
 from keylane.pipelines.demo import migrate as growth
 from keylane.pipelines.demo.migrate import GrowthSettings, run_growth
-from keylane.pipelines.migrate_run import JOURNAL_ENDING
 from keylane.systems.broker import librdkafka_settings
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.growing import LiveTopic

@@ -17,8 +17,9 @@ from keylane import __version__
 from keylane.contract.parse import parse_contract
 from keylane.documents.demo_migrate import DemoMigrateDocument, GrowthKey, GrowthPoint, GrowthTrial
 from keylane.numbers import count
+from keylane.pipelines.changes import JOURNAL_ENDING
 from keylane.pipelines.migrate import plan_migrate
-from keylane.pipelines.migrate_run import JOURNAL_ENDING, run_migrate
+from keylane.pipelines.migrate_run import run_migrate
 from keylane.pipelines.migrate_verify import verify_migrate
 from keylane.router import Router
 from keylane.systems.endpoint import StreamOptions

@@ -249,3 +249,8 @@ def verified(source: str, target: str, contract: Path, **how: Any) -> str:
         return f"refused: {error}"
     rules = [rule for rule, count in found.verdict.counts.items() if count]
     return f"{found.outcome}: {', '.join([*rules, *found.miscounted, *(one.rule for one in found.unproven)])}"
+
+
+def checked(contract: Path, path: str) -> dict[str, Any]:
+    """The document of `check CONTRACT --data`."""
+    return dict(keylane.check(contract, data=path, lane="lane").as_json())

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PER_SECOND, EVERY = 100, "1 second"
 #: Seconds of records before the ones that are counted, in which Java compiles, and of those.
-BEFORE, COUNTED, PATIENCE = 20.0, 30.0, 120.0
+BEFORE, COUNTED, PATIENCE = 40.0, 30.0, 120.0
 #: By partitions of the source: what the median and the 95th of a hundred may be.
 MOST = {64: (1.5, 3.0), 6: (1.2, None)}
 CONTRACT = """

@@ -25,7 +25,7 @@ from keylane.systems.kafka import reader as reading
 from keylane.systems.kafka.access import kafka_access
 from keylane.systems.kafka.cluster import open_cluster
 from keylane.systems.kafka.migration import TopicMigrator
-from keylane.systems.kafka.migration_clients import STILL_SECONDS, GatedConsumer
+from keylane.systems.kafka.migration_clients import STILL_SECONDS, GatedConsumer, MigratingProducer
 from keylane.systems.kafka.producers import KeyedProducer
 from keylane.systems.messages.chunks import WantedColumns
 from keylane.systems.messages.headers import CONTRACT, EPOCH, SOURCE
@@ -596,6 +596,30 @@ def test_an_older_copy_of_a_journal_is_named_at_every_step_and_the_newer_one_goe
         assert sorted(str(one) for one in Path(run.journal).rglob("*.json")) == before
     restore(run.journal, newest)
     assert run_migrate(run.plan).appended == 0
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=pytest.fail.Exception,
+    reason="a producer has no right to read the mark of its topic: an older copy is found by verify, and not by it",
+)
+def test_a_producer_that_starts_by_an_older_copy_of_the_journal_refuses_it(
+    broker: Cluster, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """Where the lane count stays as it was: more lanes stop a producer of the old contract."""
+    name = topic(2)
+    old = contract_file(tmp_path, name, 2, 1)
+    new = contract_file(tmp_path, name, 2, 2, partitioner="librdkafka-fnv1a")
+    run = LiveMigration(broker, name, tmp_path, old, new)
+    run.save_plan(producers=(), groups=[])
+    run_migrate(run.plan, most=1, patience=10)
+    older = copied(run.journal, tmp_path / "older")
+    assert run_migrate(run.plan, all_stopped=True, patience=30).phase == "done"
+    with (
+        pytest.raises(TargetError),
+        MigratingProducer(str(older), "p0", old=Router(old), new=Router(new), bootstrap=run.bootstrap) as producer,
+    ):
+        producer.send({"k": "a"}, b"1")
 
 
 def test_an_older_copy_that_was_driven_on_is_not_the_journal_of_its_stream(

@@ -7,6 +7,9 @@ a file counts once: under its own name where it has one in the source, and other
 to the same are refused, because neither name is the right one, and so is a link to a folder that is in the source
 already: Spark would follow it, and one that leads back again and again. Hard links are files of their own.
 
+A folder that is a table of Delta Lake, Iceberg or Hudi is refused, and so is what lies in one and a folder that holds
+one: which of its files are data is known to its log, and not to their names.
+
 Everything here looks at names and sizes only. Their records as Arrow batches: `data`, `stream`; as frames:
 `keylane.spark`. What Spark's source hands over is compared with this list by `follow`.
 """
@@ -45,6 +48,7 @@ def kind_of(path: Path, given: str | None) -> str:
     if not path.exists():
         raise DataError.of("no such source", got=str(path), allowed="a file or folder of Parquet, JSON lines or CSV")
     refuse_patterns(path, "the source")
+    _refuse_tables(path)
     if given is not None:
         return given
     kinds = kinds_in(path)
@@ -200,7 +204,43 @@ class _Folder:
         return real.startswith(inside) and all(map(_is_shown, real.removeprefix(inside).split("/")))
 
 
+#: Tables: the folder of the log, what lies in it, and who writes it. Where a folder in the source is named so, and
+#: nothing of the kind lies in it, it is a folder as any other.
+_TABLES: Final = (
+    ("_delta_log", re.compile(r"\d{20}\..*|_last_checkpoint"), "Delta Lake"),
+    ("metadata", re.compile(r".*\.metadata\.json(\.gz)?|version-hint\.text"), "Iceberg"),
+    (".hoodie", re.compile(r"hoodie\.properties|.*\.commit"), "Hudi"),
+)
+
+
+def _refuse_tables(path: Path) -> None:
+    """Refuse a source that is a table, lies in one, or holds one: removed records are in its files, too."""
+    real = Path(os.path.realpath(path))
+    for folder in dict.fromkeys((path, *path.absolute().parents, real, *real.parents)):
+        _refuse_table(folder, path)
+    if path.is_dir():
+        for entry in _entries(path, is_root=True):
+            if entry.is_dir():
+                _refuse_table(Path(entry.path), path)
+
+
+def _refuse_table(folder: Path, source: Path) -> None:
+    for log, named, system in _TABLES:
+        try:
+            names = os.listdir(folder / log)  # noqa: PTH208  names alone
+        except OSError:
+            continue
+        if any(map(named.fullmatch, names)):
+            what = f"{folder} is a table of {system}, whose log says which of its files are data"
+            got = f"{source}, which is it"
+            if folder != source:
+                got = f"{source}, which {'holds it' if folder.is_relative_to(source) else 'lies in it'}"
+            hint = "read the table with its own engine, and write its records to a folder of Parquet"
+            raise DataError.of(what, got=got, allowed="a file or folder of Parquet, JSON lines or CSV", hint=hint)
+
+
 def _walk(path: Path, accept: Callable[[str], bool]) -> Iterator[Listed]:
+    _refuse_tables(path)
     if path.is_file():
         yield Listed(path)
         return
@@ -208,6 +248,7 @@ def _walk(path: Path, accept: Callable[[str], bool]) -> Iterator[Listed]:
     folders = [_Folder.root_of(path)]
     while folders:
         here = folders.pop()
+        _refuse_table(here.path, path)
         inner: list[_Folder] = []
         for entry in _entries(here.path, is_root=here.path == path):
             if entry.is_dir():

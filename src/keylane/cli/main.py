@@ -17,6 +17,7 @@ import click
 from keylane import __version__
 from keylane.cli import terminal
 from keylane.cli.failures import fail
+from keylane.cli.help_text import HelpText
 from keylane.cli.interrupts import INTERRUPTED, LINE, interrupts
 from keylane.cli.terminal import GuardedStream, color_option, quiet_option, verbose_option
 from keylane.errors import KeylaneError
@@ -72,6 +73,10 @@ class _LazyGroup(click.Group):
 
             near = did_you_mean(args[0], COMMANDS) or "keylane help lists them"
             raise click.UsageError(f"no such command: got {args[0]!r}; hint: {near}", ctx) from None
+
+
+# All commands, and those within them.
+click.Context.formatter_class = HelpText
 
 
 @click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import groupby
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -11,6 +14,7 @@ import click
 from keylane.cli.options import (
     LANE_COUNT,
     check_applies,
+    Arguments,
     client_options,
     length_of_time,
     profiling_from,
@@ -26,7 +30,7 @@ from keylane.cli.terminal import note
 from keylane.numbers import count, duration, plural, share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from keylane.documents.migrate import (
         MigrateCertificateDocument,
@@ -44,6 +48,9 @@ DRAIN: Final = ("lane", "waits_for")
 COST: Final = ("what", "figure", "known", "basis")
 #: New lanes that a table shows; all of them are in the other formats.
 SHOWN: Final = 48
+_SECRET: Final = re.compile(r"password|secret|jaas|token|credential|\.key", re.IGNORECASE)
+#: So many that wait in the same manner are one line.
+LEAST_IN_A_ROW: Final = 3
 ENTRIES: Final = ("number", "phase", "at", "driver")
 LANES: Final = ("lane", "fence", "applied", "left", "drained")
 SHARDS: Final = ("id", "side", "closed", "parents", "begins_at", "ends_at")
@@ -129,6 +136,7 @@ def plan(
     check_apart(saved, report, inputs=(old, new))
     for path in (saved, report):
         check_free(path, force=force)
+    again = _client(options)
     document = plan_migrate(
         old,
         new,
@@ -141,6 +149,8 @@ def plan(
         gated=not no_gate,
         dual=dual_write,
         options=StreamOptions(properties_from(options)),
+        saved=saved,
+        again=again,
     )
     if saved:
         write(saved, json.dumps(document.as_json(), indent=2) + "\n")
@@ -154,7 +164,7 @@ def plan(
 def _result(document: MigratePlanDocument, saved: str | None, report: str | None) -> Result:
     steps = Section(STEPS, document.steps, "Steps, in order; -o json says why each is needed:")
     everyone = len(document.drain) > 1 and all(len(old) == document.old.lanes > 1 for old in document.drain.values())
-    rows = [{"lane": lane, "waits_for": ", ".join(map(str, old))} for lane, old in document.drain.items()]
+    rows = drain_rows(document.drain)
     if everyone:
         rows = [{"lane": "each", "waits_for": f"all {count(document.old.lanes)} old lanes"}]
     title = "Each new lane (partition) waits for these old lanes to be drained to their fence:"
@@ -173,6 +183,40 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
         can_run = can_run and (document.mode == "in-place" or document.new.address is not None)
         breaks += [f"plan: {saved}", *([f"carry it out: keylane migrate run {saved}"] if can_run else [])]
     return Result(document, sections, breaks, PENDING if document.steps else 0, _answer(document))
+
+
+def _client(options: Arguments) -> str:
+    """The options of the client once more, as they were given, but for secrets: a command is shown and kept."""
+    shown = [one for one in options.get("pairs") or () if not _SECRET.search(one.partition("=")[0])]
+    pairs = "".join(f" --kafka {quote(one)}" for one in shown)
+    return f"{pairs} --kafka-file {quote(options['file'])}" if options.get("file") else pairs
+
+
+def drain_rows(drain: Mapping[str, Sequence[int | str]]) -> list[dict[str, str]]:
+    """Who waits for whom: lanes in a row that wait in the same manner in one line.
+
+    >>> drain_rows({"0": [0], "1": [1], "2": [2], "3": [0, 1], "4": [3, "vip/0"]})[0]
+    {'lane': '0 to 2', 'waits_for': '0 to 2, each for the one at its place'}
+    """
+    rows: list[dict[str, str]] = []
+    for _, run in groupby(enumerate(drain.items()), key=_manner):
+        some = [one for _, one in run]
+        (first, old), (last, end) = some[0], some[-1]
+        if len(some) < LEAST_IN_A_ROW:
+            rows += [{"lane": lane, "waits_for": ", ".join(map(str, lanes))} for lane, lanes in some]
+        else:
+            ends = (f"{a} to {b}" if a != b else str(a) for a, b in zip(old, end, strict=True))
+            how = ", each for the one at its place" if len(old) == 1 else ", each for those at its place"
+            rows.append({"lane": f"{first} to {last}", "waits_for": f"{' and '.join(ends)}{'' if old == end else how}"})
+    return rows
+
+
+def _manner(numbered: tuple[int, tuple[str, Sequence[int | str]]]) -> tuple[object, ...]:
+    """What lanes in a row have in common that wait alike: how far off the old lanes are; others stand alone."""
+    number, (lane, old) = numbered
+    if lane.isdecimal() and all(isinstance(one, int) for one in old):
+        return (int(lane) - number, *(int(one) - int(lane) for one in old))
+    return (lane,)
 
 
 def _cost(document: MigratePlanDocument) -> Section:

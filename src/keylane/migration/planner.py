@@ -12,6 +12,7 @@ a mirror. Nothing is contacted here: lane counts of live contracts are given.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from keylane.contract.answers import answers, weakest
@@ -35,12 +36,12 @@ Who: TypeAlias = Literal["producers", "readers", "operator"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """One step: who does it, what, the command for it where there is one, and why it stands where it does."""
+    """One step: who does it, what, the command that does it or shows it, and why it stands where it does."""
 
     who: Who
     action: str
     why: str
-    command: str = ""
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,32 @@ class Streams:
     new_file: str = "NEW.yaml"
     #: Whether the new stream has each copy once, over kills too.
     once: bool = True
+    #: The file of the saved plan, the command that saves it, and whether it has been.
+    plan: str = "plan.json"
+    saves: str = ""
+    is_saved: bool = False
+    #: Whether producers are named, which stop by themselves.
+    named: bool = False
+
+    @property
+    def run(self) -> str:
+        """Carries the plan out, from wherever it is."""
+        return f"keylane migrate run {quote(self.plan)}"
+
+    @property
+    def stopped(self) -> str:
+        """The same, once producers have stopped that say so to nobody."""
+        return self.run if self.named else f"{self.run} --producers-stopped"
+
+    @property
+    def status(self) -> str:
+        """Who waits for whom."""
+        return f"keylane migrate status {quote(self.plan)}"
+
+    @property
+    def verify(self) -> str:
+        """Proves what was carried out."""
+        return f"keylane migrate verify {quote(self.plan)}"
 
 
 def plan_migration(
@@ -166,16 +193,18 @@ def _breaks(old: Router, new: Router, changes: tuple[Change, ...], *, idle: bool
 
 def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
     steps = [
-        *_epoch(streams, due),
+        *_first(streams, due),
         PlannedStep(
             "producers",
             "stop, and flush: every record is acknowledged or has failed",
             "a record in flight would land behind the fence, by the old contract; the pause begins here",
+            streams.run,
         ),
         PlannedStep(
             "operator",
             f"record the end offset of each of the {plural(drain.old_lanes, 'old lane')}: that is the fence",
             "what is below it was placed by the old contract, and what comes behind it by the new one",
+            streams.stopped,
         ),
     ]
     if drain.new_lanes != drain.old_lanes:
@@ -184,6 +213,7 @@ def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None)
                 "operator",
                 f"grow {new.stream} to {count(drain.new_lanes)} lanes (partitions)",
                 "only while producers are stopped: clients place by the partitions that they see",
+                streams.stopped,
             )
         )
     return (
@@ -193,13 +223,14 @@ def _in_place(drain: DrainGraph, new: Router, streams: Streams, due: int | None)
             "wait until no old lane has any lag; readers that hold back each new lane until the old lanes it waits for "
             "are applied up to the fence need no wait",
             "otherwise new records of a key are applied before old ones that still wait in another lane",
+            streams.status,
         ),
-        PlannedStep("producers", "start again under the new contract", "their pause ends here"),
+        PlannedStep("producers", "start again under the new contract", "their pause ends here", streams.status),
         PlannedStep(
             "operator",
             "check that what was written since keeps the new contract",
             "a producer that was not stopped still writes by the old one",
-            f"keylane check {streams.new_file} --data {streams.source} --last 10m",
+            f"keylane check {quote(streams.new_file)} --data {quote(streams.source)} --last 10m",
         ),
     )
 
@@ -210,24 +241,25 @@ def shard_steps(splits: int, merges: int, streams: Streams, due: int | None) -> 
         [*([plural(splits, "split")] if splits else []), *([plural(merges, "merge")] if merges else [])]
     )
     return (
-        *_epoch(streams, due),
+        *_first(streams, due),
         PlannedStep(
             "readers",
             "read each shard to its end before its children",
             "what a shard took before it was split is in it for good; KCL, and every reader of keylane, does this",
+            streams.status,
         ),
         PlannedStep(
             "operator",
             f"make {calls}, one call at a time",
             "a shard ends as it is split or merged, and its children begin empty: where it ends is the fence, and no "
             "producer stops",
-            "keylane migrate run PLAN",
+            streams.run,
         ),
         PlannedStep(
             "operator",
             "prove the order of every key along parents and children",
             "as long as the stream keeps its records anybody can",
-            "keylane migrate verify PLAN",
+            streams.verify,
         ),
     )
 
@@ -235,12 +267,12 @@ def shard_steps(splits: int, merges: int, streams: Streams, due: int | None) -> 
 def _copied(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
     often = "exactly once" if streams.once else "at least once"
     return (
-        *_epoch(streams, due),
+        *_first(streams, due),
         PlannedStep(
             "operator",
             f"copy into {plural(new.lane_count, 'new lane')}, {often}, again and again until it has caught up",
             "producers and readers stay where they are meanwhile",
-            "keylane migrate run PLAN",
+            streams.run,
         ),
     )
 
@@ -252,13 +284,17 @@ def _mirror(new: Router, streams: Streams, due: int | None) -> tuple[PlannedStep
             "producers",
             "stop, and flush, when the copy has caught up",
             "what is written after the copy has ended is not copied; the pause begins here",
+            streams.status,
         ),
         PlannedStep(
             "operator",
             "record the end of each old lane, the fence; copy the rest, and record where each new lane ends",
             "up to here the way back costs nothing: producers start again where they were",
+            streams.stopped,
         ),
-        PlannedStep("producers", "start under the new contract, into the new stream", "their pause ends here"),
+        PlannedStep(
+            "producers", "start under the new contract, into the new stream", "their pause ends here", streams.status
+        ),
         *_switched(streams),
     )
 
@@ -270,16 +306,19 @@ def _dual_mirror(new: Router, streams: Streams, due: int | None) -> tuple[Planne
             "producers",
             "go on with the old stream, and keep each record for the new one, when the copy has caught up",
             "nobody pauses; readers hold back what is kept until the copy has ended",
+            streams.status,
         ),
         PlannedStep(
             "operator",
             "copy what is there: where that ends in each old lane is the fence; record where each new lane ends",
             "up to here the way back costs nothing: producers drop what they keep",
+            streams.run,
         ),
         PlannedStep(
             "producers",
             "write what they kept behind the fences to the new stream, then every record to both streams",
             "until readers have switched, both streams have every record",
+            streams.status,
         ),
         *_switched(streams),
     )
@@ -291,23 +330,32 @@ def _switched(streams: Streams) -> tuple[PlannedStep, ...]:
             "readers",
             "apply the old stream up to the fences, and the new one from where the copies end",
             "so each record is applied once, old ones first",
+            streams.status,
         ),
         PlannedStep(
             "operator",
             "prove the copy, the order and the lanes",
             "until the old stream is gone anybody can",
-            "keylane migrate verify PLAN",
+            streams.verify,
         ),
         PlannedStep(
             "operator",
             f"retire {streams.source} when nothing reads it any more",
             "until then it can be read again",
+            streams.status,
         ),
     )
 
 
-def _epoch(streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
-    if due is None:
-        return ()
-    why = "a change of placement is a new epoch, and records carry it"
-    return (PlannedStep("operator", f"raise metadata.epoch in {streams.new_file} to {due}", why),)
+def _first(streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
+    """What is done before anything is: the contract has its epoch, and the plan is in a file."""
+    steps = []
+    if due is not None:
+        why = "a change of placement is a new epoch, and records carry it"
+        command = f"keylane check {quote(streams.new_file)}"
+        steps.append(PlannedStep("operator", f"raise metadata.epoch in {streams.new_file} to {due}", why, command))
+    # A plan of the contract as it was before its epoch was raised is not carried out.
+    if streams.saves and (due is not None or not streams.is_saved):
+        why = "what carries it out, and whoever asks how far it is, goes by one file"
+        steps.append(PlannedStep("operator", f"save the plan as {streams.plan}", why, streams.saves))
+    return tuple(steps)

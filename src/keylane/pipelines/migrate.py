@@ -6,6 +6,7 @@ What is planned: `migration.planner`. Which lanes wait for which: `migration.dra
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from shlex import join, quote
 from typing import TYPE_CHECKING, Final
 
 from keylane.contract.parse import load_contract
@@ -60,13 +61,16 @@ def plan_migrate(
     gated: bool = True,
     dual: bool = False,
     options: StreamOptions | None = None,
+    saved: str | None = None,
+    again: str = "",
 ) -> MigratePlanDocument:
     """The migration from the contract in one file to that in another.
 
     `source` and `target` are addresses; each is asked for its lanes, which must be those of its contract. Without them
     the plan is from the contracts alone, and `lanes` gives the counts of those whose lanes are live. `producers` stop
     by themselves, the committed offsets of `groups` show what is drained; with `dual` producers write to both streams
-    of a mirror instead of stopping. All of these are for carrying it out.
+    of a mirror instead of stopping. All of these are for carrying it out. The steps' commands name the file where the
+    plan is `saved`, or plan.json, and how to save it there: by the same options, of which `again` are more.
     """
     for name in producers:
         check_producer(name)
@@ -81,7 +85,16 @@ def plan_migrate(
     before = _router(was, old, source, lanes[0], options, is_there=True)
     after = _router(now, new, target, lanes[1], options, is_there=False)
     once = target is None or open_endpoint(target, options).writes_once
-    streams = Streams(source or "SOURCE", target or "TARGET", old, new, once)
+    named = source or f"kafka:{was.spec.streams[0]}"
+    words = ["keylane", "migrate", "plan", old, new, "--from", named]
+    given = {"--to": target, "--old-lanes": lanes[0], "--new-lanes": lanes[1], "--mode": mode}
+    words += [str(word) for option, value in given.items() if value is not None for word in (option, value)]
+    words += [word for name in producers for word in ("--producer", name)]
+    words += [word for name in groups for word in ("--group", name)]
+    words += ["--no-gate"] * (not gated) + ["--dual-write"] * dual
+    file = saved or PLAN_FILE
+    saves = f"{join(words)}{again} --out {quote(file)}{' --force' if saved else ''}"
+    streams = Streams(named, target or "", old, new, once, file, saves, saved is not None, bool(producers))
     planned = plan_migration(before, after, streams, mode, dual=dual)
     calls = None
     if source is not None and planned.mode == "in-place" and planned.steps:
@@ -121,6 +134,10 @@ def plan_migrate(
         copies=None if once or planned.mode != "mirror" else "at-least-once",
         shards=calls,
     )
+
+
+#: Where a plan is saved that nobody has named a file for.
+PLAN_FILE: Final = "plan.json"
 
 
 def _by_calls(

@@ -5,6 +5,7 @@ The answer in one line: `advice`. The document that all of it stands in: `docume
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from keylane import numbers
@@ -342,9 +343,10 @@ def _by_sub_key(plan: Plan) -> list[str]:
     if field is None or not used:
         return []
     names = ", ".join(f"`{name}`" for name in dict.fromkeys(used))
-    fields = " ".join(f"--key {name}" for name in (*key, field))
+    fields = " ".join(f"--key {quote(name)}" for name in (*key, field))
     scored = f"a spread key is scored as if {field} divided it evenly over its lanes"
-    see = f"keylane profile {fields} shows whether one {field} is heavy"
+    source = quote(plan.stream.profile.source)
+    see = f"keylane profile {source} {fields} shows whether one {field} is heavy"
     return [f"{names}: the profile did not count {field}, so {scored}; {see}"]
 
 

@@ -205,7 +205,9 @@ class MissingExtraError(KeylaneError, ImportError):
     @classmethod
     def named(cls, extra: str, library: str) -> Self:
         """Name the extra and the command that installs it."""
-        return cls.of(f"{library} is not installed", hint=f"pip install 'keylane[{extra}]'")
+        from keylane.extras import install_command
+
+        return cls.of(f"{library} is not installed", hint=install_command(extra))
 
 
 class TargetError(KeylaneError, OSError):

@@ -15,6 +15,7 @@ from keylane.errors import (
     did_you_mean,
     shorten,
 )
+from keylane.extras import install_command
 from keylane.records import Finding, Reason
 
 LEAVES = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error") and name != "KeylaneError"]
@@ -87,7 +88,7 @@ def test_an_unknown_name_lists_what_there_is() -> None:
 
 
 def test_a_missing_extra_says_the_line_that_fixes_it() -> None:
-    assert "pip install 'keylane[kafka]'" in str(MissingExtraError.named("kafka", "confluent-kafka"))
+    assert install_command("kafka") in str(MissingExtraError.named("kafka", "confluent-kafka"))
 
 
 def test_errors_carry_what_a_program_needs() -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from keylane import __version__
 from keylane.errors import KeylaneError, MissingExtraError
+from keylane.extras import install_command
 from keylane.numbers import agree, plural, size
 from keylane.spark.jvm import OLDEST, cache_folder, find_java
 from keylane.systems import jars
@@ -183,7 +184,7 @@ def _java() -> str:
 
 
 def _library(library: Library) -> str:
-    fix = f"pip install 'keylane[{library.extra}]'" if library.extra else "pip install --force-reinstall keylane"
+    fix = install_command(library.extra or "")
     wants = f"requires {library.least} or later" + (f", below {library.below}" if library.below else "")
     try:
         found = version(library.name)

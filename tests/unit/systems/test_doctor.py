@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keylane.cli.doctor import as_result
+from keylane.extras import install_command
 from keylane.systems import doctor, jars
 from keylane.systems.doctor import Problem, clock_finding, enough, examined, is_well, lacking_for_kafka
 from keylane.systems.endpoint import configure, unconfigure
@@ -100,7 +101,7 @@ def test_kinesis_has_its_rows_and_none_of_them_is_needed(monkeypatch: pytest.Mon
     # Twin: without the library the row says how to get it.
     monkeypatch.setitem(sys.modules, "boto3", None)
     broken = found()["boto3"]
-    assert (broken.state, broken.fix) == ("wrong", "pip install 'keylane[kinesis]'")
+    assert (broken.state, broken.fix) == ("wrong", install_command("kinesis"))
 
 
 def test_too_little_room_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_version_outside_its_bounds_is_wrong(installed: str, state: str, monke
     monkeypatch.setattr(doctor, "version", lambda name: installed if name == "pandas" else version(name))
     part = found()["pandas"]
     assert part.state == state
-    assert part.fix == (None if state == "ok" else "pip install 'keylane[spark]'")
+    assert part.fix == (None if state == "ok" else install_command("spark"))
 
 
 def test_a_library_that_is_not_there_or_does_not_load_is_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +173,7 @@ def test_a_library_that_is_not_there_or_does_not_load_is_distinguished(monkeypat
     monkeypatch.setattr(doctor, "LIBRARIES", (library, broken))
     monkeypatch.setitem(sys.modules, "broken_on_load", None)
     parts = found()
-    assert (parts["no-such-thing"].state, parts["no-such-thing"].fix) == ("missing", "pip install 'keylane[kafka]'")
+    assert (parts["no-such-thing"].state, parts["no-such-thing"].fix) == ("missing", install_command("kafka"))
     assert parts["pyarrow"].state == "wrong"
     assert "does not load" in parts["pyarrow"].found
 

@@ -65,7 +65,7 @@ WALKS: Final = (
         "verify", ("verify", "--source", "SOURCE", "--target", "FOLDER", "--contract", "CONTRACT"), after="route files"
     ),
     Walk(
-        "profile", ("profile", "SOURCE", "--key", "merchant", "--time", "at", "--time-unit", "ms", "--out", "PROFILE")
+        "profile", ("profile", "SOURCE", "--key", "merchant", "--time", "at:ms", "--out", "PROFILE")
     ),
     Walk("plan", ("plan", "PROFILE", "--lanes", "8"), (0, 3), "profile"),
     Walk(

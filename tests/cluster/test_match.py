@@ -72,7 +72,7 @@ def tell(figures):
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
 
-columns, kafka = Columns(unit="us"), KafkaOptions(value="json", max_records=asked["most"])
+columns, kafka = Columns(time="ts:us"), KafkaOptions(value="json", max_records=asked["most"])
 given = Options(
     radius=3000.0, master=asked["master"], conf=asked["conf"], drivers=columns, riders=columns, kafka=kafka
 )

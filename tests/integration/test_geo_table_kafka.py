@@ -41,9 +41,7 @@ def test_a_topic_gives_the_table_of_the_same_places_in_a_file(
     there = geo_table(
         f"kafka://{broker.bootstrap}/{name}", wish=wish, options=Options(kafka=KafkaOptions(value="json")), spark=spark
     ).document
-    here = geo_table(
-        str(tmp_path / "a.parquet"), wish=wish, options=Options(time="ts", unit="ms"), spark=spark
-    ).document
+    here = geo_table(str(tmp_path / "a.parquet"), wish=wish, options=Options(time="ts:ms"), spark=spark).document
     assert there.dead == {"malformed-key": 1, "place-zero": 1}
     assert {**there.as_json(), "source": "", "dead": {}} == {**here.as_json(), "source": ""}
     windowed = KafkaOptions(value="json", read_range=ReadRange(since=BEGAN + 300 * 7500))

@@ -46,7 +46,7 @@ def mortal(_cache: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 
 
 def options(most: int) -> Options:
-    columns = Columns(unit="us")
+    columns = Columns(time="ts:us")
     kafka = KafkaOptions(value="json", max_records=most)
     return Options(radius=3000.0, drivers=columns, riders=columns, kafka=kafka)
 

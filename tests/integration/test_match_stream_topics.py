@@ -34,7 +34,7 @@ ONE_BY_ONE = Following(available_now=True, tasks=2)
 def run(
     spark: SparkSession, sides: tuple[str, str], target: Path, most: int = 1_000_000, lanes: int = 4, **more: Any
 ) -> Any:
-    columns = Columns(unit="us")
+    columns = Columns(time="ts:us")
     kafka = KafkaOptions(value="json", max_records=most)
     given = Options(**{"radius": 3000.0, "drivers": columns, "riders": columns, "kafka": kafka, **more})
     return follow(*sides, str(target), given, ONE_BY_ONE, contract=geo_contract(lanes), spark=spark)
@@ -106,7 +106,7 @@ def test_records_that_are_gone_before_they_were_read_end_the_match_with_what_is_
     drivers = produce(broker, names[0], rows_of(made.pings), lambda _: 1, plain=True)
     riders = produce(broker, names[1], rows_of(made.requests), lambda n: n % 2, plain=True)
     asked = threading.Event()
-    columns, kafka = Columns(unit="us"), KafkaOptions(value="json", max_records=100)
+    columns, kafka = Columns(time="ts:us"), KafkaOptions(value="json", max_records=100)
     given = Options(radius=3000.0, drivers=columns, riders=columns, kafka=kafka)
     places = drivers, riders, str(tmp_path / "out")
     follow(
@@ -139,7 +139,7 @@ def test_a_topic_that_gets_partitions_ends_the_match(
             admin = AdminClient({**librdkafka_settings(broker)})
             admin.create_partitions([NewPartitions(names[0], 3)])[names[0]].result(60)
 
-    columns, kafka = Columns(unit="us"), KafkaOptions(value="json", max_records=100)
+    columns, kafka = Columns(time="ts:us"), KafkaOptions(value="json", max_records=100)
     given = Options(radius=3000.0, drivers=columns, riders=columns, kafka=kafka)
     places = drivers, riders, str(tmp_path / "out")
     with pytest.raises(DataError, match=rf"{names[0]} got partitions.*got 3.*allowed: 2"):

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 NOW = 1_763_208_000_000
 CLOCK_US = NOW * 1000
-COLUMNS = Columns()
+#: Numbers of the unit that their size has, and of one that was given.
+FORMS = {0: Columns(), 1000: Columns(time="ts:ms")}
 MANY = 600
 NAMES = ("id", "ts", "lat", "lng", "available", "more")
 #: What a field may have; the first ones are plain, and each is as likely as all others together.
@@ -49,6 +50,10 @@ VALUES: dict[str, tuple[str, ...]] = {
             "999999999999999",
             "9999999999999999",
             "-999999999999999",
+            "1763208000",
+            "1763208000123456",
+            "-1763208000",
+            "20251115120000",
             "9" * 18,
             "9" * 25,
             "-0",
@@ -87,16 +92,17 @@ def text(rng: random.Random) -> str:
     return whole if rng.random() < 0.93 else rng.choice(spoiled)
 
 
-def packed(steps: Steps, texts: list[str], region: Region, source: int, *, plain: bool) -> list[Any]:
+def packed(steps: Steps, texts: list[str], region: Region, source: int, *, plain: bool, tick: int = 0) -> list[Any]:
     """The records of values by a packer that reads plain JSON itself, or leaves all to Spark; -0.0 counts as 0.0."""
-    side = MatchSource(("drivers", "riders")[source], parse_address("kafka://nowhere:9092/t"), COLUMNS)
+    columns_of = FORMS[tick]
+    side = MatchSource(("drivers", "riders")[source], parse_address("kafka://nowhere:9092/t"), columns_of)
     given = Options(radius=1.0, kafka=KafkaOptions(value="json"))
     values = [value.encode("utf-8", "surrogatepass") for value in texts]
     rows = [(None, value, "t", 3, at, None, CLOCK_US) for at, value in enumerate(values)]
     frame = steps.spark.createDataFrame(steps.spark.sparkContext.parallelize(rows, 1), MESSAGE)
-    judged = as_rows(raw_messages(frame, side, given, CLOCK), COLUMNS, region, drivers=source == 0)
-    names = [*COLUMNS.needed, *(["available"] if source == 0 else [])]
-    own = {"names": names, "tick": 1000, "region": [region.south, region.west, region.north, region.east]}
+    judged = as_rows(raw_messages(frame, side, given, CLOCK), columns_of, region, drivers=source == 0)
+    names = [*columns_of.needed, *(["available"] if source == 0 else [])]
+    own = {"names": names, "tick": tick, "region": [region.south, region.west, region.north, region.east]}
     columns = steps.plan.columns(judged)
     packer = steps.plan.plan.packer(steps.plan.rules, source, own if plain else None, columns).packer(CLOCK_US)
     taken = 0
@@ -114,12 +120,15 @@ def packed(steps: Steps, texts: list[str], region: Region, source: int, *, plain
     ]
 
 
+@pytest.mark.parametrize("tick", FORMS)
 @pytest.mark.parametrize("source", [0, 1], ids=["drivers", "riders"])
 @pytest.mark.parametrize("region", [EARTH, Region(51.5, 170.0, 90.0, -0.12)], ids=["earth", "over the antimeridian"])
-def test_plain_records_come_to_what_spark_makes_of_them(spark: SparkSession, source: int, region: Region) -> None:
+def test_plain_records_come_to_what_spark_makes_of_them(
+    spark: SparkSession, source: int, region: Region, tick: int
+) -> None:
     steps, rng = Steps(spark), random.Random(f"{source} {region}")
     texts = [text(rng) for _ in range(MANY)]
-    found, expected = (packed(steps, texts, region, source, plain=plain) for plain in (True, False))
+    found, expected = (packed(steps, texts, region, source, plain=plain, tick=tick) for plain in (True, False))
     dead = sum(one[0] == DEAD for one in expected)
     assert min(dead, len(expected) - dead) > MANY / 20
     assert [one for one in found if one not in expected] == []

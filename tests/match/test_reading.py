@@ -15,7 +15,7 @@ from keylane.errors import DataError, UnknownNameError, UsageError
 from keylane.geo.cells import cell_of
 from keylane.geo.coordinates import Region
 from keylane.pipelines.match.options import Columns, Options
-from keylane.pipelines.match.records import as_pings, as_requests
+from keylane.pipelines.match.records import as_pings, as_requests, noted_unit
 from keylane.pipelines.match.sources import MatchSource, find, opened, raw_messages
 from keylane.systems.endpoint import parse_address
 
@@ -120,12 +120,32 @@ def test_parquet_may_have_other_types_that_mean_the_same(read: Read, tmp_path: P
         }
     )
     pq.write_table(table, tmp_path / "a.parquet")
-    good, dead = read(tmp_path / "a.parquet", Columns(unit="s"))
+    good, dead = read(tmp_path / "a.parquet", Columns(time="ts:s"))
     assert [(row.driver, row.ts, row.lat, row.lng, row.available) for row in good] == [
         ("7", 1_763_208_000_000_000, 33.4, -112.0, True)
     ]
     assert [row.reason for row in dead] == ["null-key"]
     assert json.loads(dead[0].original)["note"] == "kept in a dead letter"
+
+
+@pytest.mark.parametrize("written", [1_763_208_000, 1_763_208_000_000, 1_763_208_000.0, "2025-11-15T12:00:00Z"])
+def test_a_time_is_what_its_size_says(written: Any, read: Read, tmp_path: Path) -> None:
+    good, dead = read(lines(tmp_path / "a.jsonl", {**GOOD, "ts": written}, {**GOOD, "ts": "12:00"}))
+    assert ([row.ts for row in good], [row.reason for row in dead]) == ([1_763_208_000_000_000], ["malformed-record"])
+
+
+def test_times_of_several_units_are_refused_and_one_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{**GOOD, "ts": 1_763_208_000 + at} for at in range(50)]
+    given = Options(1000.0)
+
+    def raw(path: Path) -> Any:
+        return opened(spark, find("drivers", str(path), Columns(), given), given)[0]
+
+    assert "seconds" in noted_unit(raw(lines(tmp_path / "a.jsonl", *rows)), Columns(), "drivers")
+    mixed = lines(tmp_path / "b.jsonl", *rows, *({**one, "ts": one["ts"] * 1000} for one in rows))
+    with pytest.raises(UsageError, match="several units"):
+        noted_unit(raw(mixed), Columns(), "drivers")
+    assert noted_unit(raw(mixed), Columns(time="ts:ms"), "drivers") == ""
 
 
 def test_a_place_outside_of_the_contracts_region_is_dead(read: Read, tmp_path: Path) -> None:
@@ -147,7 +167,7 @@ def test_whole_numbers_become_degrees_by_their_scale(read: Read, tmp_path: Path)
     [
         ("id", pa.array([1.5]), "got 'double'; allowed: text, whole numbers"),
         ("lat", pa.array(["33.4"]), "got 'string'; allowed: numbers"),
-        ("ts", pa.array([1.5]), "column 'ts'"),
+        ("ts", pa.array([True]), "column 'ts'"),
         ("available", pa.array([1]), "got 'bigint'"),
     ],
 )

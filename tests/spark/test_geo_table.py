@@ -79,7 +79,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spa
 
 
 def test_every_record_is_counted_once_at_its_cell_and_hour(spark: SparkSession, source: Path) -> None:
-    made = geo_table(str(source), wish=TableWish(5), options=Options(time="ts", unit="ms"), spark=spark)
+    made = geo_table(str(source), wish=TableWish(5), options=Options(time="ts:ms"), spark=spark)
     found, rows = made.document, pings()
     lanes = cell_lanes(_parsed(made.contract), 5).of(cells_of(rows["lat"], rows["lng"]))
     assert found.records == RECORDS
@@ -111,7 +111,7 @@ def test_lines_give_the_same_table_as_columns(spark: SparkSession, source: Path,
     ]
     lines = [f"{lat},{lng},{ts}" for (lat, lng), ts in zip(shown, rows["ts"], strict=True)]
     (tmp_path / "pings.csv").write_text("lat,lng,ts\n" + "\n".join([*lines, "north,5.0,0"]) + "\n")
-    options = Options(time="ts", unit="ms")
+    options = Options(time="ts:ms")
     columns, text = (
         geo_table(str(path), wish=TableWish(5), options=options, spark=spark).document
         for path in (source, tmp_path / "pings.csv")
@@ -134,9 +134,7 @@ def test_records_without_a_time_count_in_every_hour(spark: SparkSession, tmp_pat
     rows = pings()
     rows["ts"][:240] = [None] * 240
     parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
-    found = geo_table(
-        str(tmp_path / "a.parquet"), wish=TableWish(3), options=Options(time="ts", unit="ms"), spark=spark
-    )
+    found = geo_table(str(tmp_path / "a.parquet"), wish=TableWish(3), options=Options(time="ts:ms"), spark=spark)
     assert np.sum(found.document.hours or []) == pytest.approx(RECORDS, abs=0.1)
     assert any("240 records" in note for note in found.document.notes)
 
@@ -145,15 +143,13 @@ def test_times_before_1970_have_their_hour(spark: SparkSession, tmp_path: Path) 
     rows = pings()
     rows["ts"] = [-1] * RECORDS
     parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
-    found = geo_table(
-        str(tmp_path / "a.parquet"), wish=TableWish(3), options=Options(time="ts", unit="ms"), spark=spark
-    )
+    found = geo_table(str(tmp_path / "a.parquet"), wish=TableWish(3), options=Options(time="ts:ms"), spark=spark)
     assert np.sum(found.document.hours or [], axis=0).tolist() == [0.0] * 23 + [float(RECORDS)]
 
 
 def test_the_command_prints_a_valid_document_and_writes_what_it_says(run: Run, source: Path, tmp_path: Path) -> None:
     written, page = tmp_path / "places.yaml", tmp_path / "page.html"
-    arguments = ["--time", "ts", "--time-unit", "ms", "-n", 6, "--radius", 1000, "--write", written, "--report", page]
+    arguments = ["--time", "ts:ms", "-n", 6, "--radius", 1000, "--write", written, "--report", page]
     code, out, err = run(source, *arguments, "-o", "json")
     assert (code, err) == (0, "")
     document = json.loads(out)
@@ -169,7 +165,7 @@ def test_the_command_prints_a_valid_document_and_writes_what_it_says(run: Run, s
 
 def test_a_sticky_change_is_the_next_epoch_and_moves_little(run: Run, source: Path, tmp_path: Path) -> None:
     old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
-    timed = ["--time", "ts", "--time-unit", "ms"]
+    timed = ["--time", "ts:ms"]
     assert run(source, *timed, "-n", 6, "--name", "cabs", "--stream", "pings", "--write", old)[0] == 0
     code, out, _ = run(source, *timed, "--sticky", old, "--write", new, "-o", "json")
     assert code == 0

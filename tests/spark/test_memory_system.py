@@ -32,7 +32,7 @@ def agreed(contract: Callable[..., Contract]) -> Iterator[Contract]:
 
 @pytest.mark.parametrize("time", [None, "at"], ids=["by position", "by time"])
 def test_profile(time: str | None, agreed: Contract, spark: SparkSession) -> None:
-    options = Options(time=time, unit="s" if time else None, windows=4)
+    options = Options(time=f"{time}:s" if time else None, windows=4)
     found = profile("memory://here/payments", contract=agreed, options=options, spark=spark)
     assert (found.total, found.keys.num_rows) == (len(KEYS), len(set(KEYS)))
     assert found.lanes is not None

@@ -61,7 +61,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(spark: SparkSession, source: Path, **more: Any) -> Profile:
-    return profile(str(source), spark=spark, options=Options(time="ts", unit="ms"), **more)
+    return profile(str(source), spark=spark, options=Options(time="ts:ms"), **more)
 
 
 def records_of(found: Profile) -> dict[int, int]:

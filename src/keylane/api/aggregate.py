@@ -38,7 +38,7 @@ def aggregate(
     by: Literal["query", "query-window"] = "query-window",
     lanes: int | None = None,
     partial: bool = True,
-    unit: Literal["s", "ms", "us"] = "ms",
+    times: Sequence[str] = (),
     ahead: float = 86_400.0,
     state: GivenPath | None = None,
     every: str = "1 second",
@@ -59,7 +59,7 @@ def aggregate(
     from keylane.systems.endpoint import StreamOptions
 
     given = AggregateOptions(
-        unit=unit,
+        times=tuple(times),
         ahead=ahead,
         by=by,
         lanes=lanes,

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from keylane.documents.route import DryRunDocument, RouteDocument
     from keylane.documents.verify import VerifyDocument
     from keylane.history.verdict import Mode
-    from keylane.keys.times import Unit
     from keylane.pipelines.engine import Engine, Options
     from keylane.pipelines.match.options import Assignment, Columns
     from keylane.profile.model import Profile
@@ -119,7 +118,6 @@ def identify(
     key: str | None = None,
     lane: str | None = None,
     time: str | None = None,
-    time_unit: Unit | None = None,
     show_keys: bool = False,
     options: StreamOptions | None = None,
     progress: OnProgress | None = None,
@@ -129,10 +127,8 @@ def identify(
     The source may also be a table, reader or frame, or Arrow batches; they are read once. `key` and `lane` name their
     columns; by default the key is the first and the lane the second.
     """
-    from keylane.keys.times import UNITS
     from keylane.pipelines import identify as pipeline
 
-    _check_choice("time_unit", time_unit, UNITS)
     report = Reporter("identify", progress)
     if isinstance(source, str | os.PathLike):
         seen = pipeline.identify(
@@ -141,7 +137,6 @@ def identify(
             lane=lane,
             lanes=lanes,
             time=time,
-            time_unit=time_unit,
             options=options,
             watch=report.watch,
         )
@@ -385,8 +380,8 @@ def match(
     """Every available driver within `radius` metres of each rider, at the rider's own moment; pairs go to `target`.
 
     Columns are called `id`, `time` (ts), `lat`, `lng`, `available`; those of the location are by default the fields of
-    a contract that routes by one. `unit` is that of integer times, and `scale` how
-    many of a location's numbers make a degree. `co_partitioned` requires that both sources are in lanes already.
+    a contract that routes by one; a time may say how it is written, as `ts:ms`, and `scale` is how many of a location's
+    numbers make a degree. `co_partitioned` requires that both sources are in lanes already.
 
     With `follow` it goes on until `stop` is set, and ends between two batches; only then `late`, `keep`, `ahead`,
     `state`, `checkpoint`, `every` and `max_files` may be given, as in the command.
@@ -448,7 +443,6 @@ def profile(
     encoding: Encoding | Sequence[Encoding] = "utf8",
     contract: GivenContract | None = None,
     time: str | None = None,
-    time_unit: Unit | None = None,
     size: str | None = None,
     lane: str | None = None,
     windows: int | None = None,
@@ -479,7 +473,7 @@ def profile(
     kept = None if out is None else os.fspath(out)
     given = _counting(
         Options(
-            *(time, time_unit, size, lane, windows, seconds, scale, approximate, engine),
+            *(time, size, lane, windows, seconds, scale, approximate, engine),
             *(kind, master, dict(conf or {})),
         ),
         options,
@@ -514,7 +508,6 @@ def plan(
     place: Sequence[str] = (),
     encoding: Encoding | Sequence[Encoding] = "utf8",
     time: str | None = None,
-    time_unit: Unit | None = None,
     size: str | None = None,
     lane: str | None = None,
     windows: int | None = None,
@@ -570,7 +563,7 @@ def plan(
         radius,
         "" if contract is None else text_of(contract),
     )
-    counted = (time, time_unit, size, lane, windows, seconds, scale, approximate, engine, kind, master)
+    counted = (time, size, lane, windows, seconds, scale, approximate, engine, kind, master)
     given = _counting(Options(*counted, dict(conf or {})), options)
     report = Reporter("plan", progress)
     made = _profiled(where, key, place, encoding, loaded, given, spark, report)
@@ -581,11 +574,9 @@ def plan(
 
 def _counting(given: Options, options: StreamOptions | None) -> Options:
     """How a source is counted, with the options of its stream; a choice that does not exist is refused."""
-    from keylane.keys.times import UNITS
     from keylane.pipelines.engine import Engine
     from keylane.systems.endpoint import FileFormat
 
-    _check_choice("time_unit", given.unit, UNITS)
     _check_choice("engine", given.engine, get_args(Engine))
     _check_choice("kind", given.kind, get_args(FileFormat))
     return given if options is None else replace(given, kafka=options)
@@ -619,7 +610,7 @@ def _profiled(
     if saved_in(source):
         usual = Options()
         named = {"key": key, "place": place, "encoding": encoding != "utf8", "out": out}
-        called = {"unit": "time_unit", "kafka": "options"}
+        called = {"kafka": "options"}
         of_options = {
             called.get(one.name, one.name): getattr(given, one.name) != getattr(usual, one.name)
             for one in fields(Options)

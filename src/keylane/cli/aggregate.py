@@ -16,7 +16,6 @@ from keylane.cli.options import (
     Applies,
     check_applies,
     client_options,
-    event_unit_option,
     grouped,
     properties_from,
     reading_applies,
@@ -24,6 +23,7 @@ from keylane.cli.options import (
     spark_options,
     streaming_from,
     streaming_options,
+    time_of,
     written_applies,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
@@ -66,8 +66,16 @@ _options: Final = grouped(
         help="How windows are divided over lanes (partitions).",
     ),
     click.option("--lanes", "-n", type=click.IntRange(min=1), help="Lanes of the state; default: one per core."),
+    click.option(
+        "--time",
+        "-t",
+        "times",
+        multiple=True,
+        metavar="FIELD:FORMAT",
+        callback=time_of,
+        help="How a time field of queries is written: ts:ms; default: by its values. Repeatable.",
+    ),
     click.option("--no-partial", is_flag=True, help="Send each matched event on its own, for comparison."),
-    event_unit_option,
     click.option(
         "--ahead",
         type=float,
@@ -174,7 +182,7 @@ def _given(options: dict[str, Any]) -> AggregateOptions:
     max_files = options["max_files"]
     stream = streaming_from(options)
     return AggregateOptions(
-        unit=options["unit"],
+        times=options["times"],
         ahead=options["ahead"],
         by=options["by"],
         lanes=options["lanes"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from keylane import numbers
-from keylane.cli.options import csv_options
+from keylane.cli.options import csv_options, time_option
 from keylane.cli.output import Result, Section, output_option
 from keylane.cli.progress import counting
 from keylane.cli.terminal import note
@@ -127,29 +127,41 @@ def _running(folder: str | None) -> Cluster:
 @click.option("--topic", "-t", help="Its name; default: the file's.")
 @click.option("--key", "-k", required=True, metavar="COLUMN", help="The column that becomes the key of the records.")
 @click.option("--partitions", "-n", type=click.IntRange(1, 10_000), default=12, show_default=True, help="Their number.")
+@time_option("The column that becomes the time of the records; default: all have that of the load.")
 @csv_options
 @_folder
 @output_option
 def load(
-    file: str, topic: str | None, key: str, partitions: int, folder: str | None, output: str, **options: Any
+    file: str,
+    topic: str | None,
+    key: str,
+    partitions: int,
+    time: str | None,
+    folder: str | None,
+    output: str,
+    **options: Any,
 ) -> tuple[Result, str]:
     """Make a topic from FILE: a record for each row, with the row as JSON in its value.
 
     FILE is a file or folder of Parquet, CSV or JSON lines. Keys are text and placed as the Java client places them;
-    rows without a key are spread. A topic that exists is not written to, and one that is not filled to its end, as
-    after Ctrl-C, is removed.
+    rows without a key are spread. With --time a record has the time of its row, whatever year that is: the topic keeps
+    records for ever. A topic that exists is not written to, and one that is not filled to its end, as after Ctrl-C, is
+    removed.
 
     \b
     keylane dev kafka load payments.csv --topic payments --key merchant_id --partitions 12
+    keylane dev kafka load payments.csv --key merchant_id --time created_at
     """
     from keylane.contract.first import stream_name
     from keylane.documents.dev import DevLoadDocument
+    from keylane.keys.times import TimeField
     from keylane.systems.broker.fill import fill
     from keylane.systems.endpoint import StreamOptions
 
     name, cluster = topic or stream_name(file), _running(folder)
     with counting("load") as sent:
-        records, nulls = fill(cluster, file, name, key, partitions, StreamOptions(**options), sent=sent)
+        given = None if time is None else TimeField.of(time)
+        records, nulls = fill(cluster, file, name, key, partitions, StreamOptions(**options), time=given, sent=sent)
     address = f"kafka://{cluster.bootstrap}/{name}"
     document = DevLoadDocument(topic=name, address=address, partitions=partitions, records=records, null_keys=nulls)
     keyless = f", {numbers.count(nulls)} of them without a key" if nulls else ""

@@ -24,7 +24,7 @@ from keylane.cli.options import (
     settings_from,
     spark_applies,
     spark_is_configured,
-    time_unit_option,
+    time_option,
     two_columns,
     written_applies,
 )
@@ -53,8 +53,7 @@ _options: Final = grouped(
         help="Both columns at once, as in profile.",
     ),
     scale_option(),
-    click.option("--time", "-t", metavar="COLUMN", help="Balance every hour (UTC) by this column, not only the whole."),
-    time_unit_option("unit"),
+    time_option("Balance every hour (UTC) by this column, not only the whole.", "-t"),
     click.option("--lanes", "-n", type=click.IntRange(1, 100_000), help="The lane count; default: the contract's."),
     click.option(
         "--tau",
@@ -120,8 +119,8 @@ def table(
     of a table fitted on one half of the records and scored on the other; the table itself is fitted on all.
 
     \b
-    keylane geo table pings/ --time ts --time-unit ms --lanes 12 --radius 1000 --write places.yaml
-    keylane geo table pings/ --time ts --time-unit ms --sticky places.yaml --write places-2.yaml
+    keylane geo table pings/ --time ts:ms --lanes 12 --radius 1000 --write places.yaml
+    keylane geo table pings/ --time ts:ms --sticky places.yaml --write places-2.yaml
 
     Exit codes: 0 done, 1 the source cannot be read, 2 usage or invalid contract, 4 more copies than --copies.
     """
@@ -130,7 +129,6 @@ def table(
         check_free(path, force=force)
     check_sources(source)
     check_applies(
-        Applies(("unit",), options["time"] is not None, "--time"),
         Applies(("most_moved",), options["sticky"] is not None, "--sticky: a new table moves everything"),
         Applies(("copies",), bool(options["radii"]), "--radius"),
         written_applies(written, report, options="--write or --report"),
@@ -164,7 +162,7 @@ def _made(source: str, options: Arguments) -> GeoTable:
         kafka=kafka,
         conf=settings_from(options["settings"]),
         configured=spark_is_configured(),
-        **{name: options[name] for name in ("time", "unit", "scale", "engine", "kind", "master")},
+        **{name: options[name] for name in ("time", "scale", "engine", "kind", "master")},
     )
     if options["place"] and (options["lat"] or options["lng"]):
         raise click.UsageError("--place is --lat and --lng at once; hint: leave one of them out")

@@ -17,7 +17,6 @@ import click
 from keylane import numbers
 from keylane.cli.options import (
     LANE_COUNT,
-    Applies,
     check_applies,
     check_sources,
     range_from,
@@ -26,7 +25,7 @@ from keylane.cli.options import (
     reading_applies,
     reading_from,
     reading_options,
-    time_unit_option,
+    time_option,
     written_applies,
 )
 from keylane.cli.output import Result, Section, check_free, output_option
@@ -48,8 +47,7 @@ NOT_PROVEN = 4
 @click.option(
     "--lanes", "-n", type=LANE_COUNT, help="The stream's lane count; default: derived, where the data proves it."
 )
-@click.option("--time", "-t", metavar="COLUMN", help="The column of times; default: row numbers; of a topic: its own.")
-@time_unit_option("time_unit")
+@time_option("The column of times; default: row numbers; of a topic: its own.", "-t")
 @click.option("--show-keys", is_flag=True, help="Show whole keys; otherwise they are cut and hashed.")
 @click.option(
     "--write", "--out", "contract", type=click.Path(), metavar="FILE", help="Write the contract that was found."
@@ -76,7 +74,6 @@ def identify(
     """
     check_sources(data)
     check_applies(
-        Applies(("time_unit",), options["time"] is not None, "--time"),
         written_applies(contract, options="--write"),
         *reading_applies(data),
     )
@@ -87,7 +84,7 @@ def identify(
     from keylane.systems.masks import salt_of
 
     check_free(contract, force=force)
-    asked = {name: options.pop(name) for name in ("key", "lane", "lanes", "time", "time_unit")}
+    asked = {name: options.pop(name) for name in ("key", "lane", "lanes", "time")}
     reading = replace(reading_from(options), read_range=range_from(options, time.time()))
     seen = run(data, **asked, options=reading, watch=lambda rows: counted(rows, "identify"))
     shown = None if show_keys else salt_of(data, secrets.token_bytes(16))

@@ -21,6 +21,7 @@ from keylane.cli.options import (
     reading_applies,
     reading_from,
     reading_options,
+    time_option,
 )
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import PARTITIONERS
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="The partitioner, where the data does not show it; default of data without lanes: kafka-java.",
 )
-@click.option("--time", "-t", metavar="COLUMN", help="The column of times, to find when a second writer started.")
+@time_option("The column of times, to find when a second writer started.", "-t")
 @click.option(
     "--write", "--out", "out", type=click.Path(), metavar="FILE", help="The contract; default: NAME.yaml here."
 )

@@ -10,10 +10,10 @@ import click
 from keylane.cli.options import (
     LANE_COUNT,
     RANGE,
+    TIME_COLUMN,
     Applies,
     Arguments,
     check_applies,
-    event_unit_option,
     grouped,
     profiling_from,
     profiling_options,
@@ -23,6 +23,7 @@ from keylane.cli.options import (
     scale_option,
     settings_from,
     spark_options,
+    time_of,
     written_applies,
 )
 from keylane.cli.output import Result, Section, check_free, output_option, write
@@ -82,7 +83,13 @@ match_options: Final = grouped(
         help="How long a driver is held for an offer.",
     ),
     *(
-        click.option(*name, f"any_{key}", metavar="COLUMN", help=f"{what} of both; default: {default}.")
+        click.option(
+            *name,
+            f"any_{key}",
+            metavar=TIME_COLUMN if key == "time" else "COLUMN",
+            callback=time_of if key == "time" else None,
+            help=f"{what} of both; default: {default}.",
+        )
         for name, key, what, default in (
             (("--id",), "id", "The id", "id"),
             (("--time-column", "--time"), "time", "The time", "ts"),
@@ -91,7 +98,13 @@ match_options: Final = grouped(
         )
     ),
     *(
-        click.option(f"--{side}-{key}", f"{side}_{key}", metavar="COLUMN", help=f"The same, of {side}s only.")
+        click.option(
+            f"--{side}-{key}",
+            f"{side}_{key}",
+            metavar=TIME_COLUMN if key == "time" else "COLUMN",
+            callback=time_of if key == "time" else None,
+            help=f"The same, of {side}s only.",
+        )
         for side in ("driver", "rider")
         for key in _COLUMNS
     ),
@@ -101,7 +114,6 @@ match_options: Final = grouped(
     click.option(
         "--available", metavar="COLUMN", help="Whether a driver may be matched; default: available, if it exists."
     ),
-    event_unit_option,
     spark_options,
     click.option("--follow", "-F", is_flag=True, help="Follow the sources until stopped."),
     click.option("--late", type=float, metavar="SECONDS", help="How late a ping may arrive; default: 10."),
@@ -180,7 +192,7 @@ def _columns(options: Arguments, side: str, contract: Contract | None) -> Column
     named = {key: options[f"{side}_{key}"] or options[f"any_{key}"] or name for key, name in usual.items()}
     available = options["available"] if side == "driver" else None
     scale = options[f"{side}_scale"] or options["scale"]
-    return Columns(**named, available=available, unit=options["unit"], scale=scale)
+    return Columns(**named, available=available, scale=scale)
 
 
 @click.command(short_help="Every available driver near each rider, exactly, across lanes and borders.")

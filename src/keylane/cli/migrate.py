@@ -13,8 +13,8 @@ import click
 
 from keylane.cli.options import (
     LANE_COUNT,
-    check_applies,
     Arguments,
+    check_applies,
     client_options,
     length_of_time,
     profiling_from,

@@ -137,10 +137,26 @@ def scale_option(side: str | None = None) -> Option:
     )
 
 
-def time_unit_option(name: str) -> Option:
-    """`--time-unit`, for a parameter of this name."""
-    text = "Unit of integer times; default: inferred from their size."
-    return click.option("--time-unit", name, type=click.Choice(["s", "ms", "us", "ns"]), help=text)
+#: How an option shows a column of times, which may say how it is written.
+TIME_COLUMN: Final = "COLUMN[:FORMAT]"
+
+
+def time_of(_context: click.Context, option: click.Parameter, text: Any) -> Any:
+    """The text of such an option, or all of several, each checked before anything is read."""
+    from keylane.errors import UsageError
+    from keylane.keys.time_forms import split_time
+
+    for one in () if text is None else (text,) if isinstance(text, str) else text:
+        try:
+            split_time(one)
+        except UsageError as error:
+            raise click.BadParameter(str(error), param=option) from None
+    return text
+
+
+def time_option(text: str, *short: str) -> Option:
+    """`--time`: a column, and how it is written: `ts`, `ts:ms`, `ts:%d/%m/%Y %H:%M:%S`."""
+    return click.option("--time", *short, metavar=TIME_COLUMN, callback=time_of, help=text)
 
 
 format_option: Final = click.option(
@@ -229,15 +245,6 @@ batch_options: Final = grouped(
         show_default=True,
         help="Records of a topic in one batch.",
     ),
-)
-#: The unit of event times that are numbers, where none is inferred.
-event_unit_option: Final = click.option(
-    "--time-unit",
-    "unit",
-    type=click.Choice(["s", "ms", "us"]),
-    default="ms",
-    show_default=True,
-    help="Unit of integer timestamps: s, ms or us.",
 )
 #: How an aggregation reads and writes topics.
 streaming_options: Final = grouped(client_options, batch_options, csv_options, _values, _connector)

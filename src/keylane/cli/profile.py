@@ -12,7 +12,6 @@ import click
 from keylane import numbers
 from keylane.cli.options import (
     SOURCES,
-    Applies,
     Arguments,
     check_applies,
     check_sources,
@@ -29,7 +28,7 @@ from keylane.cli.options import (
     settings_from,
     spark_applies,
     spark_is_configured,
-    time_unit_option,
+    time_option,
     two_columns,
     typed_among,
     written_applies,
@@ -66,8 +65,7 @@ profile_options: Final = grouped(
     ),
     scale_option(),
     click.option("--contract", "-c", type=click.Path(), help="Take the key from this contract; for plan: today's."),
-    click.option("--time", "-t", metavar="COLUMN", help="Cut windows by this column; default: by position."),
-    time_unit_option("unit"),
+    time_option("Cut windows by this column; default: by position.", "-t"),
     click.option(
         "--bytes", "size", metavar="COLUMN", help="Column with the record size, or a column whose byte length to use."
     ),
@@ -91,7 +89,7 @@ profile_options: Final = grouped(
     profiling_options,
 )
 _PASSED_ON: Final = (
-    *("time", "unit", "size", "lane", "windows", "seconds", "scale", "approximate"),
+    *("time", "size", "lane", "windows", "seconds", "scale", "approximate"),
     *("engine", "kind", "master"),
 )
 #: All that says how a source is read and counted.
@@ -134,7 +132,6 @@ def _made(
     from keylane.contract.parse import load_contract
 
     check_applies(
-        Applies(("unit",), options["time"] is not None, "--time"),
         *spark_applies(options["engine"]),
         *reading_applies(source, kind=options["kind"]),
     )

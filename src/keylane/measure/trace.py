@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from keylane.contract.partitioners import FACTS, setting_for
 from keylane.keys.arrow_bytes import nulls_of, plain
-from keylane.keys.times import checked_times, micros_of, no_unit, sizes_of, unit_of
+from keylane.keys.times import WRITTEN, checked_times, micros_of, sizes_of, unit_of
 from keylane.measure.placed import empty_keys, lane_numbers, long_keys, readable_keys
 from keylane.measure.rules import client_rules, family_of, hash_name
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from keylane.keys.times import TimeField
     from keylane.measure.identify import Identification, Writer
 
 #: Rows of a batch that are looked at for examples: all of them may be of one key.
@@ -106,24 +107,24 @@ def trace(
     batches: Iterable[pa.RecordBatch],
     found: Identification,
     *,
-    time: str | None = None,
-    unit: str | None = None,
+    time: TimeField | None = None,
     offset: str | None = None,
 ) -> tuple[Trace, ...]:
     """One trace for each writer of a mixture, in their order; of a single writer or none there is nothing to trace.
 
     The first column is the key and the second the lane, as for `identify`; `time` and `offset` name columns beside
-    them. `unit` is that of integers; None: inferred from their size.
+    them. Numbers whose unit is not given are of one, by their size.
     """
     rules = [writer.rule for writer in found.writers]
     if len(rules) < 2 or rules[found.leading] is None:
         return ()
     seen = [_WriterRows() for _ in rules]
     row, unexplained, ends = 0, 0, (1 << 62, -(1 << 62))
+    sizes = _no_sizes()
     lanes = [found.lanes if writer.lanes is None else writer.lanes for writer in found.writers]
     for batch in batches:
-        rows = _KeyedRows.of(batch, row, time, unit, offset)
-        unit, row = rows.unit, row + len(batch)
+        rows = _KeyedRows.of(batch, row, time, offset)
+        sizes, row = sizes + rows.sizes, row + len(batch)
         if not len(rows.at):
             continue
         predicted = [
@@ -143,6 +144,8 @@ def trace(
         there = rows.moments[rows.timed]
         if len(there):
             ends = min(ends[0], int(there.min())), max(ends[1], int(there.max()))
+    if time is not None:
+        unit_of(time.name, sizes.tolist(), text=bool(sizes[WRITTEN]))
     # Records of a rest fit a rule by luck, at any time: only the rest itself is then dated.
     with_rest = any(rule is None for rule in rules)
     return tuple(
@@ -172,12 +175,10 @@ class _KeyedRows:
     timed: NDArray[np.bool_]
     offsets: NDArray[np.int64] | None
     by_time: bool
-    unit: str | None
+    sizes: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls, batch: pa.RecordBatch, before: int, time: str | None, unit: str | None, offset: str | None
-    ) -> _KeyedRows:
+    def of(cls, batch: pa.RecordBatch, before: int, time: TimeField | None, offset: str | None) -> _KeyedRows:
         keys, lanes = readable_keys(batch.column(0)), batch.column(1)
         kept = ~(nulls_of(keys) | nulls_of(lanes))
         for judge in (empty_keys, long_keys):
@@ -189,15 +190,13 @@ class _KeyedRows:
         rows = where.astype(np.int64) + before + 1
         offsets = None if offset is None else plain(batch.column(offset)).to_numpy(zero_copy_only=False)[where]
         if time is None:
-            return cls(keys.filter(mask), at, rows, rows, np.ones(len(rows), bool), offsets, False, unit)
-        column = plain(batch.column(time)).filter(mask)
-        checked_times(time, column.type)
-        unit = unit or unit_of(sizes_of(column).tolist())
-        if unit is None and _is_whole(column):
-            raise no_unit(time)
-        moments, missing = micros_of(column, unit)
+            return cls(keys.filter(mask), at, rows, rows, np.ones(len(rows), bool), offsets, False, _no_sizes())
+        column = plain(batch.column(time.name)).filter(mask)
+        checked_times(time.name, column.type)
+        moments, missing = micros_of(column, time.form)
+        sizes = sizes_of(column) if time.form is None else _no_sizes()
         # A broker gives a record without a time one less than zero.
-        return cls(keys.filter(mask), at, rows, moments, ~missing & (moments >= 0), offsets, True, unit)
+        return cls(keys.filter(mask), at, rows, moments, ~missing & (moments >= 0), offsets, True, sizes)
 
     def example(self, at: int, expected: int) -> ExampleKey:
         time = int(self.moments[at]) if self.by_time and self.timed[at] else None
@@ -205,9 +204,8 @@ class _KeyedRows:
         return ExampleKey(self.keys[at].as_py(), int(self.at[at]), expected, int(self.rows[at]), offset, time)
 
 
-def _is_whole(column: pa.Array) -> bool:
-    """Whether a column holds whole numbers, at least one of them."""
-    return bool(pa.types.is_integer(column.type)) and column.null_count < len(column)
+def _no_sizes() -> NDArray[np.int64]:
+    return np.zeros(WRITTEN + 1, np.int64)
 
 
 # Fixes: what makes a second writer agree with the leading one, client by client.

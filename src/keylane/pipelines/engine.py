@@ -19,6 +19,7 @@ from keylane.contract.model import Key
 from keylane.errors import CountError, DataError, UsageError, did_you_mean
 from keylane.geo.coordinates import checked_scale, scale_hint
 from keylane.keys.cells import region_of
+from keylane.keys.time_forms import split_time
 from keylane.numbers import count
 from keylane.profile.build import UNTIMED, observed_lanes, profile_of
 from keylane.profile.cells import CELL, REASONS, reasons_of
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Contract
     from keylane.geo.coordinates import Region
-    from keylane.keys.times import Unit
     from keylane.profile.build import ProfileMetadata
     from keylane.profile.cells import Numbers
     from keylane.profile.count import TooManyKeysError
@@ -57,14 +57,13 @@ MOST_RECORDS: Final = 20_000_000
 class Options:
     """Options of a profile beside its source and its key.
 
-    `time` is the column that windows are cut by, `unit` the unit of its integers, `size` the column with the
-    size of a record, `lane` that of its lane. `kind` as in `route`. `seconds` is how long a topic is listened to.
-    `scale` is how many of a location's numbers make a degree; None: as in the contract, otherwise 1. `configured`:
+    `time` is the column that windows are cut by, and how it is written (`keys.times.TimeField`); `size` is the column
+    with the size of a record, `lane` that of its lane. `kind` as in `route`. `seconds` is how long a topic is listened
+    to. `scale` is how many of a location's numbers make a degree; None: as in the contract, otherwise 1. `configured`:
     `master` and `conf` are not of this call, but of a configuration: where Spark runs, not that it has to.
     """
 
     time: str | None = None
-    unit: Unit | None = None
     size: str | None = None
     lane: str | None = None
     windows: int | None = None
@@ -80,8 +79,9 @@ class Options:
 
     def request(self, key: Key, contract: Contract | None, written: Sequence[str] = ()) -> ScanRequest:
         """What is asked of the source; `written` are fields of the key that are read as they are written."""
-        times = (self.time, self.unit, self.size, self.windows, self.seconds)
-        return ScanRequest(key, *times, of_contract=contract is not None, written=tuple(written), lane=self.lane)
+        time, form = (None, None) if self.time is None else split_time(self.time)
+        asked = (time, form, self.size, self.windows, self.seconds)
+        return ScanRequest(key, *asked, of_contract=contract is not None, written=tuple(written), lane=self.lane)
 
 
 def region_read(contract: Contract | None, columns: Sequence[str], scale: float | None) -> Region:
@@ -183,6 +183,7 @@ def profile_of_rows(
             spec = contract.spec.model_copy(update={"key": metadata.key})
             contract = contract.model_copy(update={"spec": spec})
     untimed = int(pc.sum(rows.column(UNTIMED)).as_py() or 0) if UNTIMED in rows.column_names else 0
+    untimed -= sum(facts.get("strays", ())[:2])
     metadata = replace(metadata, facts=profile_facts(facts, scan, untimed))
     if scan.lanes is not None:
         promised = contract.spec.lanes if contract is not None and contract.spec.lanes != "live" else 1

@@ -24,6 +24,7 @@ from keylane.documents.identify import (
     SameSoFar,
 )
 from keylane.errors import DataError, UnknownNameError
+from keylane.keys.times import TimeField
 from keylane.measure import identify as evidence
 from keylane.measure.rules import contract_encoding, hash_name, spelled
 from keylane.measure.trace import growth, trace, ways_to_agree
@@ -67,7 +68,6 @@ def identify(
     lane: str | None = None,
     lanes: int | None = None,
     time: str | None = None,
-    time_unit: str | None = None,
     options: StreamOptions | None = None,
     watch: Watch = iter,
 ) -> IdentifiedData:
@@ -81,9 +81,10 @@ def identify(
         wanted = options.read_range or ReadRange()
         endpoint = open_endpoint(source, replace(options, read_range=replace(wanted, most=wanted.most or ENOUGH)))
     stream = endpoint.describe(FieldSpec((key,) if key else ()))
-    if time is not None and not endpoint.messages and time not in stream.columns:
-        raise UnknownNameError.among(f"column of {stream.address}", time, stream.columns)
-    lane = lane or endpoint.lane_column([name for name in (key, time) if name])
+    timed = None if time is None else TimeField.of(time).name
+    if timed is not None and not endpoint.messages and timed not in stream.columns:
+        raise UnknownNameError.among(f"column of {stream.address}", timed, stream.columns)
+    lane = lane or endpoint.lane_column([name for name in (key, timed) if name])
     columns = columns_of(stream, key=key, lane=lane)
     looked = KeysAsText()
     batches = looked.passed(watch(stream.batches(columns)))
@@ -95,7 +96,7 @@ def identify(
     time = time or ("timestamp" if endpoint.messages else None)
     traces: tuple[Trace, ...] = ()
     if len(found.writers) > 1:
-        found, traces = _traced(stream, columns, found, time, time_unit, watch)
+        found, traces = _traced(stream, columns, found, time, watch)
         if (grown := growth(found, traces)) is not None:
             found = replace(found, notes=(_grew(found, *grown, timed=time is not None), *found.notes))
     contract = _contract(endpoint.address.name, columns[0], found)
@@ -170,12 +171,14 @@ def of_batches(batches: Iterable[pa.RecordBatch], lanes: int | None) -> Identifi
 
 
 def _traced(
-    stream: Description, columns: list[str], found: Identification, time: str | None, unit: str | None, watch: Watch
+    stream: Description, columns: list[str], found: Identification, time: str | None, watch: Watch
 ) -> tuple[Identification, tuple[Trace, ...]]:
     offset = "offset" if stream.lane is not None else None
-    wanted = [*columns, *(name for name in (time, offset) if name and name not in columns)]
+    given = None if time is None else TimeField.of(time)
+    name = None if given is None else given.name
+    wanted = [*columns, *(one for one in (name, offset) if one and one not in columns)]
     try:
-        return found, trace(watch(stream.batches(wanted)), found, time=time, unit=unit, offset=offset)
+        return found, trace(watch(stream.batches(wanted)), found, time=given, offset=offset)
     except DataError as error:
         # A topic forgets its oldest records while it is read; who wrote is known by then.
         if not stream.lane:

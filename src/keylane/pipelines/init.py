@@ -23,7 +23,7 @@ from keylane.contract.names import PARTITIONERS
 from keylane.documents.identify import InitDocument
 from keylane.errors import KeylaneError, NotShownError, UnknownNameError, UsageError, listed_names
 from keylane.keys.arrow_bytes import plain
-from keylane.keys.times import is_text, micros_of
+from keylane.keys.times import TEXT_TIME, is_text, micros_of
 from keylane.pipelines.identify import document_of, identify, remarks
 from keylane.systems.atomic import write_text
 from keylane.systems.endpoint import StreamOptions, open_endpoint, parse_address
@@ -200,6 +200,9 @@ def _holds_times(endpoint: Endpoint, name: str) -> bool:
     column = plain(batch.column(0).slice(0, _ROWS)).drop_null()
     if is_text(column.type):
         column = column.filter(pc.not_equal(column, ""))
+        # Numbers of ten digits may be times, and as well be telephones.
+        if not pc.all(pc.match_substring_regex(column, TEXT_TIME)).as_py():
+            return False
     elif not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)):
         return False
     return len(column) > 0 and not micros_of(column, None)[1].any()

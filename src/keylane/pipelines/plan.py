@@ -137,7 +137,7 @@ def _window(made: Profile) -> Window | None:
     """The window that a key may have: the longest usual size that is no longer than the profile's own windows."""
     time, unit = made.known.get("time"), made.known.get("unit")
     # A contract counts integer times in s, ms or us: those in ns rule out the strategy, and nothing else.
-    if made.windows.kind != "time" or not time or unit == "ns":
+    if made.windows.kind != "time" or not time or unit == "ns" or "time_format" in made.known:
         return None
     seconds = (made.windows.edges[-1] - made.windows.edges[0]) / 1e6 / len(made.windows)
     size = max((one for one in _SIZES if _SIZES[one] <= seconds), key=_SIZES.__getitem__, default="1m")

@@ -87,7 +87,12 @@ def _sketched(scan: Scan, metadata: ProfileMetadata) -> Profile:
     rows = sketched(scan.frame, metadata.key, metadata.windows, TRACKED, PRECISION)
     sketches = {row["keylane_w"]: row["distinct"] for row in rows}
     distinct = distinct_keys(scan.frame.sparkSession, [sketches.get(n) for n in range(len(metadata.windows))])
-    metadata = replace(metadata, facts=profile_facts(scan.facts, scan, sum(row["untimed"] for row in rows)))
+    metadata = replace(
+        metadata,
+        facts=profile_facts(
+            scan.facts, scan, sum(row["untimed"] for row in rows) - sum(scan.facts.get("strays", ())[:2])
+        ),
+    )
     from pyspark.sql.pandas.types import to_arrow_schema
 
     types = to_arrow_schema(scan.frame.select(*map(column_named, metadata.key.fields)).schema)

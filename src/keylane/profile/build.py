@@ -67,6 +67,8 @@ def profile_of(rows: pa.Table, head: ProfileMetadata) -> Profile:
     kept = np.flatnonzero(~(nulls_of(keys.base) | empty))
     base = keys.base if len(kept) == len(records) else keys.base.take(pa.array(kept))
     order = kept[heaviest_first(records[kept], base)]
+    untimed = _numbers(rows, UNTIMED)
+    by_window = counts[order] if untimed is None else spread(counts[order], untimed[order])
     size = _numbers(rows, SIZE)
     total = head.bytes_total if size is None else int(size.sum())
     made = Profile(
@@ -74,7 +76,7 @@ def profile_of(rows: pa.Table, head: ProfileMetadata) -> Profile:
         key=head.key,
         windows=head.windows,
         keys=_taken(fields, order),
-        by_window=counts[order],
+        by_window=by_window,
         size=None if size is None else size[order],
         without_key=_without(rows, records, keys.malformed, empty, nulls_of(keys.base)),
         bytes_total=total,
@@ -105,6 +107,24 @@ def unpacked(rows: pa.Table, windows: int, packing: int) -> NDArray[np.int32]:
             continue
         halves = sums.astype("<i8", copy=False).view("<i4").reshape(-1, 2)
         out[:, first : first + 2] = halves[:, : windows - first]
+    return out
+
+
+def spread(by_window: NDArray[Any], untimed: NDArray[np.int64]) -> NDArray[Any]:
+    """Counts of which so many in each row have no time, and are in the first window: spread evenly over all of them.
+
+    A window that had them all would be the peak that lanes are sized for.
+
+    >>> spread(np.array([[5, 0, 0], [2, 1, 1]]), np.array([4, 1])).tolist()
+    [[3, 1, 1], [1, 2, 1]]
+    """
+    many, until = by_window.shape[1], np.cumsum(untimed)
+    if not untimed.any():
+        return by_window
+    ends = np.stack([(until + many - 1 - at) // many for at in range(many)], axis=1)
+    shares = np.diff(ends, axis=0, prepend=0).astype(by_window.dtype)
+    out = by_window + shares
+    out[:, 0] -= untimed.astype(by_window.dtype)
     return out
 
 
@@ -179,6 +199,9 @@ def observed_lanes(
     counts = unpacked(rows, len(head.windows), head.packing)
     by_window = np.zeros((max(lanes, int(at.max(initial=-1)) + 1), len(head.windows)), np.int64)
     np.add.at(by_window, at[at >= 0], counts[at >= 0])
+    untimed = _numbers(rows, UNTIMED)
+    if untimed is not None:
+        by_window = spread(by_window, np.bincount(at[at >= 0], untimed[at >= 0], len(by_window)).astype(np.int64))
     misplaced = None if contract is None else _misplaced(rows, at, counts, by_window.shape[0], contract, space)
     sums = [(name, "sum") for name in rows.column_names if name not in head.key.fields and name != LANE]
     merged = rows.drop_columns([LANE]).group_by(list(head.key.fields)).aggregate(sums)

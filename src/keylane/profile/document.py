@@ -27,6 +27,7 @@ from keylane.documents.profile import (
     ProfileWindows,
     SeenWriters,
 )
+from keylane.keys.times import UNIT_NAMES
 from keylane.measure.balance import useful_lanes
 from keylane.measure.identify import STRAY
 from keylane.numbers import share
@@ -119,7 +120,7 @@ def _offsets(facts: ProfileFacts) -> str:
 #: How the text on windows names records without a time, and a unit that nobody gave; the command repeats these.
 NO_TIME: Final = "no readable time"
 BY_SIZE: Final = "By their size, its whole numbers are"
-_UNITS: Final = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+FAR_OFF: Final = "dated far from all others"
 
 
 def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
@@ -128,11 +129,22 @@ def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
         return f"{count} windows of equal numbers of records, in the order of the source: no time field was given."
     text = f"{count} windows of one length between the first and the last time in {facts.get('time')!r}, in UTC."
     if facts.get("unit_by_size"):
-        text += f" {BY_SIZE} {_UNITS[facts['unit']]}; --time-unit sets another unit."
+        others = facts.get("other_units", 0)
+        odd = f", but for {numbers.count(others)} of another unit" if others else ""
+        text += f" {BY_SIZE} {UNIT_NAMES[facts['unit']]}{odd}; --time {facts.get('time')}:s sets another unit."
+    if facts.get("written_times"):
+        text += " Text without an offset is UTC."
+    if "time_format" in facts:
+        text += f" Text is read as {facts['time_format']!r}; without an offset it is UTC."
+    if "strays" in facts:
+        before, after, first, last = facts["strays"]
+        records, are = numbers.plural(before + after, "record"), numbers.agree(before + after, "is", "are")
+        ends = " and ".join(dict.fromkeys(written_time(one) for one in (first, last)))
+        text += f" {records} {are} {FAR_OFF}, at {ends}: set aside, counted for the key only, evenly over the windows."
     without = facts.get("without_time", 0)
     if without:
         records, have = numbers.plural(without, "record"), numbers.agree(without, "has", "have")
-        text += f" {records} {have} {NO_TIME}: counted for the key, in the first window."
+        text += f" {records} {have} {NO_TIME}: counted for the key, evenly over the windows."
     if facts.get("time") == "timestamp" and "offsets" in facts:
         text += " The ends are those of the lanes' first and last records; times beyond count in the window nearest."
     return text
@@ -317,15 +329,15 @@ def edge_texts(windows: Windows) -> list[Edge]:
     """
     if windows.kind == "position":
         return list(windows.edges)
-    return [_time(edge) for edge in windows.edges]
+    return [written_time(edge) for edge in windows.edges]
 
 
-def _time(micros: int) -> str:
-    """Beyond the years that Python can name, the number itself."""
+def written_time(micros: int) -> str:
+    """A time as text; beyond the years that can be named, the last or the first of them."""
     try:
         return (_EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None).isoformat() + "Z"
     except OverflowError:
-        return f"{micros} us"
+        return "9999-12-31T23:59:59.999999Z" if micros > 0 else "0001-01-01T00:00:00Z"
 
 
 def _heavy(profile: Profile, records: NDArray[np.int64], show: Show) -> list[HeavyKey]:

@@ -82,6 +82,13 @@ class ProfileFacts(TypedDict, total=False):
     time: str
     unit: str
     unit_by_size: bool
+    #: Numbers that have the size of another unit, and are read by it.
+    other_units: int
+    #: Whether some times are text with a date.
+    written_times: bool
+    time_format: str
+    #: How many times lie far before and far after all others, and the first and the last of those.
+    strays: list[int]
     sampled: str
     partitions: list[int]
     writers: dict[str, Any]

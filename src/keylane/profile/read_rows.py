@@ -2,24 +2,36 @@
 
     ReadRows      columns of some rows of one file or lane
     RowSource     all of them, as often as they are asked for
-    timed_rows    the times of some of them
-    times_read    the unit and the windows of a column of times, which takes a look at every row
+    Times         how they are read, and the windows between the first and the last
+    times_read    those of a column, which takes a look at every row
 
 What is counted: `profile.scan`. Who reads: `systems.files.local_scan`, `systems.messages.local_scan`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from keylane.errors import DataError
 from keylane.keys.arrow_bytes import plain
-from keylane.keys.times import is_text, micros_of, no_unit, sizes_of, tick_of, unit_of
+from keylane.keys.times import (
+    WRITTEN,
+    TimeEnds,
+    TimeRange,
+    is_number,
+    is_text,
+    micros_of,
+    sizes_of,
+    tick_of,
+    unit_of,
+    unread_times,
+)
 from keylane.profile.model import time_windows, windows_for
+from keylane.profile.scan import time_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,11 +86,23 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The windows, the unit of integers, and whether a record may have no time."""
+    """The windows, the ends beyond which a time is not counted, and whether a record may have none.
+
+    `facts` are what is known of how times were read.
+    """
 
     windows: Windows
-    unit: str | None = None
+    form: str | None = None
+    ends: TimeRange | None = None
     untimed: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, rows: ReadRows, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The times of a column, and which rows have none, or one that is far from all others."""
+        at, missing = _times(rows, name, self.form)
+        if self.ends is not None and self.ends.strays:
+            missing = missing | (at < self.ends.first) | (at > self.ends.last)
+        return at, missing
 
 
 def times_read(
@@ -89,28 +113,31 @@ def times_read(
     Their number follows from that of the records, or from a bound of it, where one is known without reading.
     """
     source.keep = True
-    name, unit, records = str(wanted.time), wanted.unit, 0
-    if unit is None and (is_text(kind) or pa.types.is_integer(kind)):
-        sizes = sum((sizes_of(_readable(rows, name)) for rows in source.rows()), np.zeros(4, np.int64))
-        unit = unit_of(sizes.tolist())
-        if unit is None and pa.types.is_integer(kind):
-            raise no_unit(name)
-    ends, nothing = list[int](), 0
+    name, form, records, nothing = str(wanted.time), wanted.form, 0, 0
+    unit, sizes, text = None, list[int](), is_text(kind)
+    if form is None and (text or is_number(kind)):
+        sizes = sum(
+            (sizes_of(_readable(rows, name)) for rows in source.rows()), np.zeros(WRITTEN + 1, np.int64)
+        ).tolist()
+        unit = unit_of(name, sizes, text=text)
+    ends = TimeEnds()
     for rows in source.rows():
-        at, missing = timed_rows(rows, name, unit)
+        at, missing = _times(rows, name, form)
         records, nothing = records + len(rows), nothing + int(missing.sum())
-        ends += [int(at[~missing].min()), int(at[~missing].max())] if not missing.all() else []
-    if not ends and records:
-        hint = "2026-11-15T08:30:00Z is how text has to be"
-        raise DataError.of(f"no record has a time in {name!r}", got=str(kind), hint=hint)
+        ends.add(at[~missing])
+    found = ends.range()
+    if found is None and records:
+        shown = (text for rows in source.rows() for text in plain(rows.columns[name]).to_pylist()[:100] if text)
+        raise unread_times(name, str(kind), form, islice(shown, 100) if text else ())
+    found = found or TimeRange(0, 0)
     many = windows_for(wanted.windows, records if bound is None else bound)
-    windows = time_windows(min(ends, default=0), max(ends, default=0), many, tick_of(kind))
-    return Times(windows, unit, nothing > 0), records
+    windows = time_windows(found.first, found.last, many, tick_of(kind))
+    return Times(windows, form, found, nothing + found.strays > 0, time_facts(form, unit, sizes, found)), records
 
 
-def timed_rows(rows: ReadRows, name: str, unit: str | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _times(rows: ReadRows, name: str, form: str | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The times of a column, and which rows have none. One that cannot be read as a record has none, as on Spark."""
-    at, missing = micros_of(rows.columns[name], unit)
+    at, missing = micros_of(rows.columns[name], form)
     return at, missing if rows.malformed is None else missing | rows.malformed
 
 

@@ -15,17 +15,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from keylane.errors import DataError
+from keylane.keys.time_forms import UNITS
+from keylane.keys.times import ODD, WRITTEN
 from keylane.profile.build import MALFORMED, SIZE, UNTIMED
 from keylane.profile.count import MOST_BYTES, MOST_KEYS, CountedBatch, KeyCounter, window_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from keylane.contract.model import Key
+    from keylane.keys.times import TimeRange
     from keylane.placement.ranges import KeySpace
     from keylane.profile.model import Windows
 
@@ -46,16 +49,16 @@ def no_lane(name: str, got: object) -> DataError:
 class ScanRequest:
     """What is asked of a source.
 
-    `time` is the column that windows are cut by, `unit` that of its integers (None: inferred from their size); `size`
-    is the column with a record's length, `lane` that of its lane, `windows` their number where it was given. Records
-    without a lane count as unread, unless `all_laned` refuses them: nobody has named the column then. `seconds`
-    is how long to listen to a stream, instead of reading what is there. `of_contract` is whether the key is a
-    contract's; `written` are the fields of the key that are read as text and parsed later: the degrees of a location.
+    `time` is the column windows are cut by, `form` how it is written (`keys.times.TimeField`); `size` is the column
+    with a record's length, `lane` that of its lane, `windows` their number where it was given. Records without a lane
+    count as unread, unless `all_laned` refuses them: nobody has named the column then. `seconds` is how long to listen
+    to a stream, instead of reading what is there. `of_contract` is whether the key is a contract's; `written` are the
+    fields of the key that are read as text and parsed later: the degrees of a location.
     """
 
     key: Key
     time: str | None = None
-    unit: str | None = None
+    form: str | None = None
     size: str | None = None
     windows: int | None = None
     seconds: float | None = None
@@ -68,6 +71,25 @@ class ScanRequest:
     def columns(self) -> list[str]:
         """The columns that are read."""
         return list(dict.fromkeys([*self.key.fields, *filter(None, (self.time, self.size, self.lane))]))
+
+
+def time_facts(form: str | None, unit: str | None, sizes: Sequence[int], found: TimeRange) -> dict[str, Any]:
+    """What a profile keeps of its times: how they were read, and which of them are set aside.
+
+    `unit` is that of numbers whose sizes were counted (`keys.times.sizes_of`).
+    """
+    facts: dict[str, Any] = {}
+    if form is not None:
+        facts |= {"unit": form} if form in UNITS else {"time_format": form}
+    if unit is not None:
+        facts |= {"unit": unit, "unit_by_size": True}
+        others = sum(sizes[:ODD]) - max(sizes[:ODD])
+        facts |= {"other_units": int(others)} if others else {}
+    if sizes and sizes[WRITTEN]:
+        facts["written_times"] = True
+    if found.odd is not None:
+        facts["strays"] = [found.before, found.after, *found.odd]
+    return facts
 
 
 @dataclass(frozen=True, slots=True)

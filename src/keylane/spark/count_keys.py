@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from keylane.keys.read import FURTHEST, TICKS
-from keylane.keys.times import DAY, TEXT_TIME, WHOLE, no_times, no_unit
 from keylane.spark.java_calls import java_backend
-from keylane.spark.keys import column_named, field_of, floor_divided, read_keys
+from keylane.spark.keys import column_named, field_of, read_keys
 from keylane.spark.read_parquet import LANE, MALFORMED
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
     from keylane.contract.model import Key
     from keylane.profile.model import Windows
-    from keylane.spark.keys import Field
 
 #: Columns of a frame that is to be counted: time or position, and the record's length.
 AT: Final = "keylane_at"
@@ -128,45 +125,6 @@ def _sums(rows: DataFrame) -> list[Column]:
     return [F.sum(column).alias(name) for name, column in sums.items() if name in rows.columns]
 
 
-# A column of times, whatever it holds, as microseconds since 1970 (UTC); null where there is no time.
-
-_STAMPS: Final = ("timestamp", "timestamp_ntz", "void")
-
-
-def micros_of(field: Field, unit: str | None) -> Column:
-    """The times of a column; a column that cannot hold times is refused. The rule: `keys.times`."""
-    if field.kind in _STAMPS or field.written == "date":
-        micros = F.unix_micros(field.column.cast("timestamp"))
-        return F.when(micros.between(-FURTHEST, FURTHEST), micros)
-    if field.kind == "integer":
-        if unit is None:
-            raise no_unit(field.name)
-        return _counted(whole_number(field), unit)
-    if field.kind != "string":
-        raise no_times(field.name, field.written)
-    text = F.when(field.column.rlike(TEXT_TIME), F.unix_micros(field.column.try_cast("timestamp")))
-    return text if unit is None else F.coalesce(_counted(whole_number(field), unit), text)
-
-
-def whole_number(field: Field) -> Column:
-    """The whole numbers of a column of them, or of text; null where there is none."""
-    if field.kind == "integer":
-        return field.column.cast("bigint")
-    return F.when(field.column.rlike(WHOLE), F.trim(field.column).try_cast("bigint"))
-
-
-def tick_of(field: Field) -> int:
-    """The shortest time between two times of a column: days lie a day apart."""
-    return DAY if field.written == "date" else 1
-
-
-def _counted(number: Column, unit: str) -> Column:
-    if unit == "ns":
-        return floor_divided(number, 1000)
-    most = FURTHEST // TICKS[unit]
-    return F.when(number.between(-most, most), number) * TICKS[unit]
-
-
 # Records -> one row for each window, with sketches of its keys: a profile where keys are more than memory holds.
 
 #: Kinds of a single field that the sketch takes as they are.
@@ -189,7 +147,11 @@ def sketched(frame: DataFrame, key: Key, windows: Windows, tracked: int, precisi
     state = F.when(misfit, 3).when(keys.base.binary.isNull(), 1).when(empty, 2).otherwise(0)
     size = [F.col(SIZE)] if SIZE in frame.columns else []
     rows = frame.select(
-        window_of(F.col(AT), windows).alias("keylane_w"),
+        # Records without a time are spread over all windows.
+        F.coalesce(
+            F.when(F.col(AT).isNotNull(), window_of(F.col(AT), windows)),
+            F.pmod(F.xxhash64(_word(frame, key)), F.lit(len(windows))).cast("int"),
+        ).alias("keylane_w"),
         _word(frame, key).alias(_WORD),
         state.alias("keylane_state"),
         F.col(AT).isNull().alias("keylane_untimed"),

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
@@ -35,14 +36,15 @@ from pyspark.sql.types import (
 from keylane.contract.fields import TIME, paths_in, steps_of
 from keylane.errors import DataError, UnknownNameError
 from keylane.keys.read import names_in_json
-from keylane.keys.times import SIZES, micros_of_whole, no_unit, unit_between, unit_of
+from keylane.keys.times import TimeEnds
 from keylane.profile.model import position_windows, time_windows, windows_for
-from keylane.profile.scan import MOST_LANES, NO_LANE
-from keylane.spark.count_keys import AT, SIZE, micros_of, tick_of, whole_number
+from keylane.profile.scan import MOST_LANES, NO_LANE, time_facts
+from keylane.spark.count_keys import AT, SIZE
 from keylane.spark.keys import TYPES, column_named, field_of, floor_divided, has_field, schema_tree
 from keylane.spark.nanoseconds import NANOS_AS_LONG
 from keylane.spark.read_lines import read_csv, read_json
 from keylane.spark.read_parquet import LANE, LINE, MALFORMED, PLACE, POSITION, address, file_of, local, picked
+from keylane.spark.times import micros_of, range_in, tick_of, unit_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,30 +67,6 @@ _STAMP: Final = "keylane_stamp"
 #: The time of a message is in milliseconds.
 _MILLISECOND: Final = 1000
 _WIDTHS: Final[dict[type[DataType], int]] = {ByteType: 1, ShortType: 2, IntegerType: 4, LongType: 8}
-
-
-class KnownEnds(Protocol):
-    """The least and the greatest value of a column, and how many are null; `timed` where they are microseconds."""
-
-    @property
-    def first(self) -> int:
-        """The least."""
-        ...
-
-    @property
-    def last(self) -> int:
-        """The greatest."""
-        ...
-
-    @property
-    def nulls(self) -> int:
-        """How many are null."""
-        ...
-
-    @property
-    def timed(self) -> bool:
-        """Whether they are times; otherwise they are numbers as they are."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +116,12 @@ def scan_rows(
     rows: Rows,
     wanted: ScanRequest,
     *,
-    ends: KnownEnds | None = None,
     lanes: int | None = None,
     size: int | None = None,
     typed: bool = True,
     facts: Mapping[str, Any] | None = None,
 ) -> Scan:
-    """Rows of columns; `ends` are those of the time's column, where they are known unread."""
+    """Rows of columns."""
     count = windows_for(wanted.windows, rows.records)
     about = {**(facts or {}), "time": wanted.time, "bytes": wanted.size}
     unread = F.col(MALFORMED) if MALFORMED in rows.frame.columns else None
@@ -152,10 +129,8 @@ def scan_rows(
         windows, at, untimed = position_windows(rows.positions, count), F.col(POSITION), False
     else:
         time = field_of(wanted.time, rows.frame.schema)
-        unit = _unit(rows.frame, time, wanted.unit, ends, unread)
-        at = _read(micros_of(time, unit), unread)
-        windows, untimed = _timed(rows.frame, at, time, unit, ends, count)
-        about |= _about_unit(unit, wanted)
+        windows, at, untimed, found = _timed(rows.frame, time, wanted, count, unread)
+        about |= found
     columns = [*map(column_named, wanted.key.fields), at.alias(AT)]
     if wanted.size is not None:
         size_of = _size(field_of(wanted.size, rows.frame.schema))
@@ -196,28 +171,6 @@ def _lane(lane: Field, none: Column) -> Column:
     return F.when(~none, sound)
 
 
-def _unit(
-    frame: DataFrame, time: Field, given: str | None, ends: KnownEnds | None, unread: Column | None = None
-) -> str | None:
-    """The unit of a column's integers: as given, or inferred from their size; see `keys.times`."""
-    if given is not None or time.kind not in ("integer", "string"):
-        return given
-    if ends is not None and not ends.timed and (unit := unit_between(ends.first, ends.last)):
-        return unit
-    number = F.abs(_read(whole_number(time), unread).cast("double"))
-    pairs = pairwise([*SIZES, float("inf")])
-    (found,) = frame.agg(*(F.count_if((number >= low) & (number < high)) for low, high in pairs)).collect()
-    unit = unit_of(list(found))
-    if unit is None and time.kind == "integer":
-        raise no_unit(time.name)
-    return unit
-
-
-def _about_unit(unit: str | None, wanted: ScanRequest) -> dict[str, Any]:
-    """The unit of integers, and whether it was inferred from their size."""
-    return {} if unit is None else {"unit": unit} if wanted.unit else {"unit": unit, "unit_by_size": True}
-
-
 def _size(size: Field) -> Column:
     """A column of whole numbers is the length; one of bytes is as long as it is; text may be a number."""
     if size.kind == "integer":
@@ -230,23 +183,18 @@ def _size(size: Field) -> Column:
 
 
 def _timed(
-    frame: DataFrame, at: Column, time: Field, unit: str | None, ends: KnownEnds | None, count: int
-) -> tuple[Windows, bool]:
-    """Windows between the first and the last time, and whether some record may have none.
+    frame: DataFrame, time: Field, wanted: ScanRequest, count: int, unread: Column | None = None
+) -> tuple[Windows, Column, bool, dict[str, Any]]:
+    """Windows between the first and the last time, the time of each record, whether some have none, and what is known.
 
-    Footers have the ends of a column for nothing. Where they do not (text, lines, old files), a job looks for them: it
-    reads that one column, and without the ends no record could be given its window in the pass.
+    A time that is far from all others is null.
     """
-    last: int | None
-    if ends is not None and ends.timed == (time.kind != "integer"):
-        first, last = (end if ends.timed else micros_of_whole(end, str(unit)) for end in (ends.first, ends.last))
-        nulls = ends.nulls
-    else:
-        ((first, last, nulls),) = frame.agg(F.min(at), F.max(at), F.count_if(at.isNull())).collect()
-    if last is None:
-        hint = "2026-11-15T08:30:00Z is how text has to be"
-        raise DataError.of(f"no record has a time in {time.name!r}", got=time.written, hint=hint)
-    return time_windows(first, last, count, tick_of(time)), nulls > 0
+    unit, sizes = unit_in(frame, time, unread) if wanted.form is None else (None, [])
+    at = _read(micros_of(time, wanted.form), unread)
+    found, without = range_in(frame, at, time, wanted.form)
+    windows = time_windows(found.first, found.last, count, tick_of(time))
+    near = F.when(at.between(found.first, found.last), at) if found.strays else at
+    return windows, near, without + found.strays > 0, time_facts(wanted.form, unit, sizes, found)
 
 
 def scan_messages(
@@ -273,22 +221,22 @@ def scan_messages(
         *misread,
     )
     records = sum(end - start for start, end in ranges)
-    count, unit = windows_for(wanted.windows, records), None
+    count = windows_for(wanted.windows, records)
     if wanted.time not in {None, TIME}:
-        time = field_of(str(wanted.time), read.schema)
         misread_value = F.col(MALFORMED) if unread else None
-        unit = _unit(read, time, wanted.unit, None, misread_value)
-        at = _read(micros_of(time, unit), misread_value)
-        windows, untimed = _timed(read, at, time, unit, None, count)
+        windows, at, untimed, about = _timed(
+            read, field_of(str(wanted.time), read.schema), wanted, count, misread_value
+        )
     else:
+        # A record without a time of its own has one less than zero.
+        stamp, looked = F.unix_micros(TIME), TimeEnds()
+        looked.add(np.array([row[0] for row in sample.where(stamp >= 0).select(stamp).collect()], np.int64))
         at = F.unix_micros(_STAMP)
-        ((first, last),) = sample.agg(F.min(F.unix_micros(TIME)), F.max(F.unix_micros(TIME))).collect()
-        if first is not None:
-            windows, untimed = time_windows(first, last, count, _MILLISECOND), False
-        else:
-            windows, untimed = _timed(read, at, field_of(_STAMP, read.schema), None, None, count)
-    facts: dict[str, Any] = {"time": wanted.time or TIME, "bytes": "key and value", "seconds": wanted.seconds}
-    facts |= _about_unit(unit, wanted)
+        own = field_of(_STAMP, read.schema)
+        ends = looked.range() or range_in(read, F.when(at >= 0, at), own, None)[0]
+        windows, untimed = time_windows(ends.first, ends.last, count, _MILLISECOND), False
+        about = time_facts(None, None, [], ends)
+    facts: dict[str, Any] = {"time": wanted.time or TIME, "bytes": "key and value", "seconds": wanted.seconds, **about}
     facts["offsets"] = [list(one) for one in ranges]
     kept = [*wanted.key.fields, SIZE, LANE, *([MALFORMED] if unread else [])]
     counted = read.select(*map(column_named, kept), at.alias(AT))

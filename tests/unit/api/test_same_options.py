@@ -48,7 +48,6 @@ ELSEWHERE: Final[dict[str, dict[str, str]]] = {
         "--from": "co_partitioned",
         "--scale": "scale of Columns",
         "--available": "available of Columns",
-        "--time-unit": "unit of Columns",
         **{f"--{name}": f"{name} of Columns" for name in ("id", "time-column", "lat", "lng")},
         **{
             f"--{side}-{name}": f"{name} of Columns"

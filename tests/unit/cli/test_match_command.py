@@ -103,7 +103,7 @@ def test_the_columns_of_both_sides_are_the_contracts_unless_others_are_given() -
         "key: {fields: [p_lat, p_lng], encoding: place}, partitioner: kafka-java, geo: {resolution: 3}}"
     )
     nothing = {f"{side}_{name}": None for side in ("driver", "rider", "any") for name in ("id", "time", "lat", "lng")}
-    given = {**nothing, "driver_lat": "y", "any_id": "who", "available": None, "unit": "ms", "scale": None}
+    given = {**nothing, "driver_lat": "y", "any_id": "who", "available": None, "scale": None}
     given |= {"driver_scale": None, "rider_scale": None}
     drivers, riders = (_columns(given, side, contract) for side in ("driver", "rider"))
     assert drivers.needed == ("who", "ts", "y", "p_lng")

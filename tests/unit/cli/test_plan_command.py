@@ -214,7 +214,7 @@ def test_a_count_that_is_none_is_refused_with_what_is_allowed(run: Run, stored: 
 
 
 def test_what_says_how_to_read_is_refused_for_a_profile(run: Run, stored: Path) -> None:
-    asked = (("--key", "k"), ("--time", "at"), ("--time-unit", "ms"), ("--engine", "local"), ("--delimiter", ";"))
+    asked = (("--key", "k"), ("--time", "at:ms"), ("--engine", "local"), ("--delimiter", ";"))
     for given in (*asked, ("--master", "local[1]"), ("--conf", "spark.a=b"), ("--kafka", "client.id=a")):
         code, _, err = run("plan", stored, *given, "--lanes", 8)
         assert code == 2

@@ -61,7 +61,7 @@ CALLS = [
     ("check", ["{contract}"]),
     ("check", ["{good}", "--data", "{gone}", "-l", "lane"]),
     ("check", ["{good}", "--data", "{file}", "-l", HOSTILE]),
-    ("profile", ["{file}", "--key", "k", "--time-unit", HOSTILE]),
+    ("profile", ["{file}", "--key", "k", "--time", f"at:%{HOSTILE}"]),
     ("profile", ["{file}", "--key", "k", "--out", "{file}"]),
     ("plan", ["{gone}"]),
     ("plan", ["{folder}", "--lanes", HOSTILE]),

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from keylane.keys.times import TimeField
 from keylane.measure.identify import Identification, Writer, identify
 from keylane.measure.rules import Rule, named, rules_for
 from keylane.measure.trace import BY_HAND, fixes, growth, trace, ways_to_agree
@@ -64,7 +65,7 @@ def test_times_come_before_rows_and_a_record_without_one_says_nothing() -> None:
     micros = np.arange(2_000)[::-1] * 1_000_000 + 1_763_000_000_000_000
     times = pa.array([None if n % 2 else int(at) for n, at in enumerate(micros)], pa.timestamp("us", "UTC"))
     found = identify(batches(MIXED), 12)
-    _, crc = trace(batches(MIXED, time=times), found, time="time")
+    _, crc = trace(batches(MIXED, time=times), found, time=TimeField("time"))
     wrote = [n for n in range(1_200, 2_000, 3) if lane(CRC, KEYS[n]) != lane(JAVA, KEYS[n]) and n % 2 == 0]
     assert (crc.first, crc.last) == (int(micros[wrote[-1]]), int(micros[wrote[0]]))
 

@@ -40,9 +40,10 @@ from pyspark.sql.types import (
 )
 
 from keylane.errors import DataError
-from keylane.pipelines.aggregate.options import UNITS
+from keylane.spark.keys import field_of
 from keylane.spark.messages import decoded, json_text
 from keylane.spark.read_parquet import address, read_parquet
+from keylane.spark.times import micros_of, unit_in
 from keylane.systems.messages.records import read_records, record_form
 from keylane.systems.messages.values import UNREAD
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
     from keylane.aggregation.query import Query
     from keylane.pipelines.aggregate.options import AggregateOptions
+    from keylane.spark.keys import Field
     from keylane.spark.read_parquet import SourceFile
     from keylane.systems.messages.records import RecordKind
 
@@ -92,6 +94,17 @@ class Events:
     refused: tuple[tuple[str, str], ...] = ()
     #: Time fields that are there and no times: their types.
     timeless: Mapping[str, str] = field(default_factory=dict)
+    #: What tells the unit of each time field, for as long as the batch can be read.
+    units: Callable[[], dict[str, str]] = dict
+
+
+def noted_units(raw: DataFrame, times: Sequence[Field], given: AggregateOptions) -> dict[str, str]:
+    """In which unit numbers of each time field are, where nobody has said so; refused where they are of several."""
+    found: dict[str, str] = {}
+    for one in times:
+        unit = unit_in(raw, one)[0] if given.form_of(one.name) is None else None
+        found |= {one.name: unit} if unit is not None else {}
+    return found
 
 
 @dataclass(slots=True)
@@ -200,21 +213,23 @@ class EventReader:
             *([] if times else [F.lit(None).cast("bigint").alias("keylane_time_0")]),
             *columns,
         )
-        return Events(frame, tuple(times), self.known, absent, timeless=timeless)
+        fields = [self._time_field(there, name) for name in times]
+        return Events(
+            frame,
+            tuple(times),
+            self.known,
+            absent,
+            timeless=timeless,
+            units=lambda: noted_units(raw, fields, self.options),
+        )
 
     def _time(self, there: StructType, name: str) -> Column:
         """A time field in microseconds; null where it is none."""
-        kind, column, tick = _type_of(there, name), _path(name), UNITS[self.options.unit]
-        if isinstance(kind, TimestampType | TimestampNTZType | DateType):
-            return F.unix_micros(column.cast("timestamp"))
-        if isinstance(kind, IntegralType):
-            return F.try_multiply(column.cast("bigint"), F.lit(tick).cast("bigint"))
-        if isinstance(kind, DoubleType | FloatType | DecimalType):
-            return (column.cast("double") * F.lit(float(tick))).try_cast("bigint")
-        if isinstance(kind, StringType):
-            number = F.try_multiply(column.try_cast("bigint"), F.lit(tick).cast("bigint"))
-            return F.coalesce(number, F.unix_micros(column.try_cast("timestamp")))
-        raise AssertionError(name)
+        return micros_of(self._time_field(there, name), self.options.form_of(name))
+
+    @staticmethod
+    def _time_field(there: StructType, name: str) -> Field:
+        return replace(field_of(name, there), column=_path(name))
 
     # Columns of files.
 

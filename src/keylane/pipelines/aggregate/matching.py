@@ -207,7 +207,10 @@ class MatchingStage:
         events = self.source.events(frame, batch, reader, queries)
         waiting = self.files.waiting(batch)
         columns, errors = dict(before.get("columns", {})), {}
+        units = dict(before.get("units", {}))
         if events is not None:
+            if not units:
+                units = events.units()
             bound = self.plan.bound(events, queries)
             columns |= {name: merged(columns.get(name, {}), own) for name, own in bound.columns.items()}
             errors = bound.errors
@@ -231,6 +234,7 @@ class MatchingStage:
             "known": reader.known.json() if reader.known.fields else before.get("known", ""),
             "fingerprints": {**before.get("fingerprints", {}), **{one.id: one.fingerprint for one in queries}},
             "groups": {**before.get("groups", {}), **{query.id: list(query.group_by) for query in queries}},
+            "units": units,
             "times": {**before.get("times", {}), **{query.id: query.time for query in queries}},
             "slides": {**before.get("slides", {}), **{query.id: query.slide for query in queries}},
         }

@@ -65,7 +65,7 @@ class AggregateHead(RunHead):
     target: str
     registry: str
     by: str
-    unit: str
+    times: str
 
 
 def aggregate(
@@ -95,7 +95,11 @@ def aggregate(
         out.check_apart(endpoint)
         out.check_streams(streams, given.lanes or 1)
     head = AggregateHead(
-        place_of(endpoint.address), place_of(to), place_of(parse_address(queries)), given.by, given.unit
+        place_of(endpoint.address),
+        place_of(to),
+        place_of(parse_address(queries)),
+        given.by,
+        ", ".join(sorted(given.times)),
     )
     with ExitStack() as opened:
         registry = opened.enter_context(open_queries(queries, given.stream))

@@ -36,7 +36,7 @@ from keylane.pipelines.match.lanes import (
 from keylane.pipelines.match.offers import assigned
 from keylane.pipelines.match.options import MICROS, agreed, lie_by_place, region_for
 from keylane.pipelines.match.own_table import own_contract
-from keylane.pipelines.match.records import as_pings, as_requests
+from keylane.pipelines.match.records import as_pings, as_requests, noted_unit
 from keylane.pipelines.match.sources import find, opened
 from keylane.pipelines.match.write import check_target, staged, write_dead, write_matches
 from keylane.placement.cell_lanes import cell_lanes
@@ -247,6 +247,8 @@ class Sides:
     copies: DataFrame
     dead: DataFrame
     records: tuple[int | None, int | None]
+    #: How times were read, where nobody has said so.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +335,14 @@ def sides_of(spark: SparkSession, work: Work) -> Sides:
     requests = distinct_requests(reported)
     copies = fanned_out(requests, [work.lanes], given.radius)
     dead, records = dead_pings.unionAll(dead_requests), (drivers.records, riders.records)
-    return Sides(in_lanes(pings, work.lanes), reported, requests, copies, dead, records)
+    sources = ((raw_drivers, given.drivers, "drivers"), (raw_riders, given.riders, "riders"))
+    notes = tuple(filter(None, (noted_unit(*one) for one in sources)))
+    return Sides(in_lanes(pings, work.lanes), reported, requests, copies, dead, records, notes)
 
 
 def _matched(spark: SparkSession, work: Work, began: float) -> Matched:
-    sides, given, notes = sides_of(spark, work), work.given, work.notes
+    sides, given = sides_of(spark, work), work.given
+    notes = [*work.notes, *sides.notes]
     with staged(work.target) as folder:
         dead = write_dead(sides.dead, folder, work.target, given)
         answers = _answered(spark, work, sides, folder)

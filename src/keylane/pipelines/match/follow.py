@@ -68,6 +68,12 @@ STATE: Final = "_state"
 _OF_CHECKPOINT: Final = re.compile(r"STATE_STORE|STATEFUL_OPERATOR|checkpoint offsets|No usable value for")
 
 
+def _of_times(sides: tuple[MatchSource, MatchSource]) -> list[str]:
+    """How times are read that nobody has said the unit of."""
+    text = "times that are numbers are read each by its size, as seconds to nanoseconds; text is UTC"
+    return [text] * any(one.columns.moment.form is None for one in sides)
+
+
 @dataclass(frozen=True, slots=True)
 class MatchHead(RunHead):
     """What every run of a match has to agree with."""
@@ -177,7 +183,9 @@ def follow(
                 goes_on = goes_on and not (stop_asked and stop_asked.is_set())
     counted = last.counts or empty_counts(lanes)
     total = totals(counted, figures[-1].metrics if figures else {})
-    return document_of(sides, to, chosen, given, total, notes=notes, seconds=time.monotonic() - began)
+    return document_of(
+        sides, to, chosen, given, total, notes=[*notes, *_of_times(sides)], seconds=time.monotonic() - began
+    )
 
 
 def _nothing() -> None:

@@ -43,7 +43,8 @@ HASHES: Final = ("murmur2", "crc32", "fnv1a", "spark-long")
 NUMBERS: Final = {"drivers": 0, "riders": 1}
 #: Names of fields that are read as they are: no path, and not one of a message itself.
 _PLAIN: Final = re.compile(r"(?!key$|timestamp$)[A-Za-z0-9_-]+")
-_TICKS: Final = {"s": MICROS, "ms": 1000, "us": 1}
+#: Of no unit 0: a number is of the one that its size has.
+_TICKS: Final = {None: 0, "s": MICROS, "ms": 1000, "us": 1}
 _FOLDS: Final = ("masked", "unsigned", "absolute", "positive")
 
 
@@ -121,12 +122,13 @@ class MatchPlan:
 
     def packer(self, source: int, columns: Columns, region: Region, others: Any, *, json: bool) -> str:
         """How a topic's source packs records: plain JSON, where values are JSON, and by the columns `others`."""
-        names = [columns.id, columns.time, columns.lat, columns.lng]
+        time = columns.moment
+        names = [columns.id, time.name, columns.lat, columns.lng]
         if source == NUMBERS["drivers"]:
             names.append(columns.available or "available")
         plain = json and region.scale == 1 and len(set(names)) == len(names) and all(map(_PLAIN.fullmatch, names))
         bounds = [region.south, region.west, region.north, region.east]
-        given = {"names": names, "tick": _TICKS[columns.unit], "region": bounds} if plain else None
+        given = {"names": names, "tick": _TICKS[time.form], "region": bounds} if plain and time.form in _TICKS else None
         return str(self.plan.packer(self.rules, source, given, others).asText())
 
     def packed(self, rows: DataFrame, source: int, *, topic: bool) -> DataFrame:

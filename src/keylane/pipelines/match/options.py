@@ -15,6 +15,7 @@ from keylane.contract.names import MAX_LANES
 from keylane.errors import DataError, LaneCountError, UsageError
 from keylane.geo.coordinates import checked_scale
 from keylane.keys.cells import region_of
+from keylane.keys.times import TimeField
 from keylane.matching.sphere import checked_radius
 from keylane.numbers import count
 from keylane.pipelines.match.own_table import PLAIN_RESOLUTION, plain_lanes, table_command
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from keylane.geo.coordinates import Region
     from keylane.pipelines.match.sources import MatchSource
 
-Unit: TypeAlias = Literal["s", "ms", "us"]
 Assignment: TypeAlias = Literal["greedy", "optimal"]
 ASSIGNMENTS: Final = ("greedy", "optimal")
 #: Times are whole microseconds.
@@ -37,7 +37,8 @@ MICROS: Final = 1_000_000
 class Columns:
     """What the columns of a source are called. `available` is the column of that name, if any, when it is not given.
 
-    `scale` is how many of its numbers make a degree; None: as the contract has it for these columns, otherwise 1.
+    `time` may say how it is written (`keys.times.TimeField`). `scale` is how many of its numbers make a degree;
+    None: as the contract has it for these columns, otherwise 1.
     """
 
     id: str = "id"
@@ -45,13 +46,17 @@ class Columns:
     lat: str = "lat"
     lng: str = "lng"
     available: str | None = None
-    unit: Unit = "ms"
     scale: float | None = None
+
+    @property
+    def moment(self) -> TimeField:
+        """The column of times, and how it is written."""
+        return TimeField.of(self.time)
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Those that every record has to have."""
-        return (self.id, self.time, self.lat, self.lng)
+        return (self.id, self.moment.name, self.lat, self.lng)
 
 
 def location_columns(contract: Contract | None) -> dict[str, str]:

@@ -39,7 +39,6 @@ def own_contract(
     columns = given.drivers
     counting = Counting(
         time=columns.time,
-        unit=columns.unit,
         scale=columns.scale,
         kind=given.kind,
         kafka=replace(given.kafka, read_range=given.kafka.read_range if drivers.messages else None),
@@ -69,6 +68,6 @@ def table_command(drivers: MatchSource, lanes: int, given: Options) -> str:
     named_columns = {"--lat": (columns.lat, "lat"), "--lng": (columns.lng, "lng")}
     named = [f" {option} {quote(name)}" for option, (name, usual) in named_columns.items() if name != usual]
     scale = "" if columns.scale is None else f" --scale {columns.scale:.12g}"
-    time = f" --time {quote(columns.time)} --time-unit {columns.unit}"
+    time = f" --time {quote(columns.time)}"
     size = f" --lanes {lanes} --radius {given.radius:g}"
     return f"keylane geo table {quote(str(drivers))}{''.join(named)}{scale}{time}{size} --write places.yaml"

@@ -22,11 +22,12 @@ from pyspark.sql.types import BooleanType, DecimalType, DoubleType, FloatType, N
 from keylane.contract.fields import paths_in
 from keylane.errors import DataError, UnknownNameError, did_you_mean
 from keylane.geo.coordinates import EARTH, PLACE_REASONS
+from keylane.keys.times import UNIT_NAMES, WRITTEN
 from keylane.records import Reason
 from keylane.spark.cells import place_columns
-from keylane.spark.count_keys import micros_of
 from keylane.spark.keys import field_of, has_field, schema_tree
 from keylane.spark.read_parquet import LANE, MALFORMED, PLACE, picked
+from keylane.spark.times import micros_of, unit_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,6 +46,17 @@ _AVAILABLE: Final = "available"
 _REASON: Final = "keylane_reason"
 #: What a topic's own source adds to a raw frame: partition, clock, and blocks that it has packed itself.
 _OF_TOPICS: Final = ("keylane_part", "keylane_clock", "keylane_slot", "keylane_block")
+
+
+def noted_unit(frame: DataFrame, columns: Columns, side: str) -> str:
+    """In which unit numbers of the time are, where nobody has said so; refused where they are of several or of none."""
+    if columns.moment.form is not None:
+        return ""
+    unread = F.col(MALFORMED) if MALFORMED in frame.columns else None
+    unit, sizes = unit_in(frame, field_of(columns.moment.name, frame.schema), unread)
+    if unit is not None:
+        return f"by their size, the times of the {side} are {UNIT_NAMES[unit]}"
+    return f"times of the {side} are text; without an offset they are UTC" if sizes and sizes[WRITTEN] else ""
 
 
 def as_pings(frame: DataFrame, columns: Columns, region: Region = EARTH) -> Read:
@@ -76,6 +88,7 @@ def as_rows(frame: DataFrame, columns: Columns, region: Region, *, drivers: bool
 def check_columns(found: DataFrame, columns: Columns, side: str, where: str) -> None:
     """Refuse a source that lacks a column, with the option that names another."""
     named = {role: getattr(columns, role) for role in ("id", "time", "lat", "lng", "available")}
+    named["time"] = columns.moment.name
     for role, name in named.items():
         if name is not None and not has_field(name, found.schema):
             there = paths_in(schema_tree(found.schema))
@@ -94,12 +107,13 @@ def _judged(
     frame: DataFrame, columns: Columns, region: Region, who: str, extra: dict[str, Column | None]
 ) -> tuple[DataFrame, dict[str, Column]]:
     """The frame with the reason of every bad record, and the columns that good ones are made of."""
-    ident, moment = _ident(frame, columns.id), micros_of(field_of(columns.time, frame.schema), columns.unit)
+    time = field_of(columns.moment.name, frame.schema)
+    ident, moment = _ident(frame, columns.id), micros_of(time, columns.moment.form)
     written = _number(frame, columns.lat), _number(frame, columns.lng)
     lat, lng = map(region.degrees, written)
     made = {who: ident, "ts": moment, "offset": F.col(PLACE), "lat": lat, "lng": lng, **_given(extra)}
     unread = [F.col(MALFORMED)] if MALFORMED in frame.columns else []
-    raw_time = field_of(columns.time, frame.schema).column
+    raw_time = time.column
     rules = [
         *((one, Reason.MALFORMED_RECORD) for one in unread),
         (ident.isNull(), Reason.NULL_KEY),

@@ -230,7 +230,7 @@ def _line_types(found: MatchSource) -> Mapping[str, DataType]:
     kinds: dict[str, DataType] = {name: BooleanType() for name in found.flags}
     kinds |= {
         columns.id: StringType(),
-        columns.time: StringType(),
+        columns.moment.name: StringType(),
         columns.lat: DoubleType(),
         columns.lng: DoubleType(),
     }

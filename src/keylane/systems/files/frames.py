@@ -13,7 +13,7 @@ from keylane.errors import NoRecordsError
 from keylane.spark.read_parquet import SourceFile
 from keylane.spark.scan import read_columns, read_line_columns, scan_rows, url_of
 from keylane.spark.session import file_name_encoding
-from keylane.systems.files.footers import ends_of, read_footers
+from keylane.systems.files.footers import read_footers
 from keylane.systems.files.handover import check_names
 from keylane.systems.files.listing import kind_of, lanes_in, sized_files
 from keylane.systems.files.local_scan import lane_count
@@ -50,7 +50,6 @@ def scan_files(spark: SparkSession, path: Path, options: StreamOptions, wanted: 
     return scan_rows(
         rows,
         wanted,
-        ends=ends_of(footers, wanted.time) if wanted.time is not None else None,
         lanes=1 if wanted.lane else None if lanes is None else lane_count(path, files[0].path, lanes),
         size=None if wanted.size else sum(file.size for file in files),
         typed=kind == "parquet",

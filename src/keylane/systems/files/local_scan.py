@@ -25,15 +25,12 @@ from keylane.keys.read import column_at, schema_tree
 from keylane.keys.times import (
     checked_times,
     is_text,
-    micros_of_whole,
-    tick_of,
-    unit_between,
 )
 from keylane.profile.count import refuse_misfits
-from keylane.profile.model import position_windows, time_windows, windows_for
-from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, timed_rows, times_read
+from keylane.profile.model import position_windows, windows_for
+from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
 from keylane.profile.scan import MOST_LANES, NO_LANE, LocalScan, ScannedBatch, no_lane
-from keylane.systems.files.footers import ends_of, read_footers
+from keylane.systems.files.footers import read_footers
 from keylane.systems.files.lines import (
     LineReader,
     csv_names,
@@ -133,7 +130,7 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
     check_scan(path, options, wanted.columns)
     kind, files = _listed(path, options)
     footers = read_footers([file.path for file in files]) if kind == "parquet" else []
-    source = _parquet(files, footers, wanted) if footers else _of_lines(kind, files, wanted, options)
+    source = _parquet(files, footers, wanted.columns) if footers else _of_lines(kind, files, wanted, options)
     if not wanted.written:
         refuse_misfits({name: source.types[name] for name in wanted.key.fields}, wanted.key)
     facts: dict[str, Any] = {"files": len(files), "kind": kind, "time": wanted.time, "bytes": wanted.size}
@@ -144,15 +141,17 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
         records = sum(records for _, records in lines)
         times = Times(position_windows(int(starts[-1]), windows_for(wanted.windows, records)))
     else:
-        times, records = _timed(source, wanted, footers)
-        facts |= {"unit": times.unit} if times.unit else {}
-        facts |= {"unit_by_size": True} if times.unit and not wanted.unit else {}
+        checked_times(wanted.time, source.types[wanted.time])
+        # Of columns that are stored apart the times are read alone.
+        alone = _parquet(files, footers, [wanted.time]) if footers else source
+        times, records = times_read(alone, wanted, source.types[wanted.time])
+        facts |= times.facts
     if records == 0:
         raise NoRecordsError.of(f"{path} has no records", got="no rows")
     lanes = None if wanted.lane else lanes_in([file.path for file in files])
     skipped = Skipped()
     return LocalScan(
-        partial(_batches, source, wanted, times.unit, starts, lanes, files, skipped, untimed=times.untimed),
+        partial(_batches, source, wanted, times, starts, lanes, files, skipped),
         times.windows,
         records,
         exact=True,
@@ -171,20 +170,18 @@ def scan_local(path: Path, options: StreamOptions, wanted: ScanRequest) -> Local
 def _batches(
     source: RowSource,
     wanted: ScanRequest,
-    unit: str | None,
+    times: Times,
     starts: NDArray[np.int64],
     lanes: Sequence[int] | None,
     files: Sequence[DataFile],
     skipped: Skipped,
-    *,
-    untimed: bool,
 ) -> Iterator[ScannedBatch]:
     for rows in source.rows():
         if rows.malformed is not None and rows.malformed.any():
             skipped.add(int(rows.malformed.sum()), files[rows.part].path, int(rows.row[rows.malformed][0]) + 1)
         at, missing = rows.row + starts[rows.part], None
         if wanted.time is not None:
-            at, missing = timed_rows(rows, wanted.time, unit)
+            at, missing = times.of(rows, wanted.time)
         lane = None if lanes is None else np.full(len(rows), lanes[rows.part], np.int64)
         malformed = rows.malformed
         if wanted.lane:
@@ -193,7 +190,7 @@ def _batches(
         yield ScannedBatch(
             {name: rows.columns[name] for name in wanted.key.fields},
             at if missing is None else np.where(missing, BEFORE_ALL, at),
-            missing if untimed else None,
+            missing if times.untimed else None,
             None if wanted.size is None else sizes_in(rows.columns[wanted.size], wanted.size),
             lane,
             malformed,
@@ -243,27 +240,11 @@ def lane_numbers(rows: ReadRows, name: str, *, everywhere: bool = False) -> tupl
     return np.where(read & ~lost, numbers, NO_LANE), lost
 
 
-def _timed(source: RowSource, wanted: ScanRequest, footers: Sequence[Footer]) -> tuple[Times, int]:
-    """Windows between the first and the last time: from footers that have them, otherwise from all records."""
-    name = str(wanted.time)
-    kind = source.types[name]
-    checked_times(name, kind)
-    ends = ends_of(footers, name) if footers else None
-    if ends is not None and ends.timed != pa.types.is_integer(kind):
-        unit = (wanted.unit or unit_between(ends.first, ends.last)) if pa.types.is_integer(kind) else None
-        if unit or ends.timed:
-            records = sum(footer.rows for footer in footers)
-            first, last = (micros_of_whole(end, unit) if unit else end for end in (ends.first, ends.last))
-            windows = time_windows(first, last, windows_for(wanted.windows, records), tick_of(kind))
-            return Times(windows, unit, ends.nulls > 0), records
-    return times_read(source, wanted, kind)
-
-
 # Parquet: rows of a few columns.
 
 
-def _parquet(files: Sequence[DataFile], footers: Sequence[Footer], wanted: ScanRequest) -> RowSource:
-    types = _common_types(files, footers, wanted.columns)
+def _parquet(files: Sequence[DataFile], footers: Sequence[Footer], names: Sequence[str]) -> RowSource:
+    types = _common_types(files, footers, names)
     return RowSource(partial(_parquet_rows, files, footers, types), types)
 
 

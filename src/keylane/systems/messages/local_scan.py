@@ -18,16 +18,18 @@ from keylane.contract.fields import TIME, FieldSpec
 from keylane.keys.arrow_bytes import nulls_of
 from keylane.keys.json_columns import ARROW
 from keylane.keys.read import names_in_json
+from keylane.keys.times import TimeEnds
 from keylane.profile.count import refuse_misfits
 from keylane.profile.model import time_windows, windows_for
-from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, timed_rows, times_read
-from keylane.profile.scan import LocalScan, ScannedBatch
+from keylane.profile.read_rows import BEFORE_ALL, ReadRows, RowSource, Times, times_read
+from keylane.profile.scan import LocalScan, ScannedBatch, time_facts
 from keylane.systems.messages.values import text_of
 from keylane.systems.streams import Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from keylane.keys.times import TimeRange
     from keylane.profile.scan import ScanRequest
     from keylane.systems.endpoint import StreamOptions
     from keylane.systems.messages.chunks import RecordChunk
@@ -115,12 +117,17 @@ class ScannedMessages:
         kept = {name: columns[name] for name in spec.names}
         return ReadRows({**kept, **own}, np.array(chunk.offsets, np.int64), lane, unread)
 
-    def own_ends(self, found: ScannedRanges) -> tuple[int, int] | None:
-        """The first and last of the records' own times at both ends of each lane; None where no record is there."""
+    def own_ends(self, found: ScannedRanges) -> TimeRange | None:
+        """The first and last of the records' own times at both ends of each lane; None where no record is there.
+
+        A record without a time of its own has one less than zero.
+        """
         looked = replace(self, fields=replace(self.fields, spec=replace(self.fields.spec, names=())))
         stamps = [rows.columns[_STAMP] for ranges in (found.heads, found.tails) for rows in looked.rows(ranges)]
-        ends = [(int(times.min()), int(times.max())) for times in map(np.asarray, stamps)]
-        return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+        ends = TimeEnds()
+        for times in map(np.asarray, stamps):
+            ends.add(times[times >= 0])
+        return ends.range()
 
     def names(self, ranges: Ranges) -> list[str]:
         """The fields of the first values that are JSON objects."""
@@ -146,8 +153,7 @@ def counted_scan(read: ScannedMessages, found: ScannedRanges, wanted: ScanReques
     bound = sum(end - start for start, end in found.ranges)
     times = _times(read, source, found, wanted, bound)
     facts: dict[str, Any] = {"time": wanted.time or TIME, "bytes": "key and value", "seconds": wanted.seconds}
-    facts |= {"unit": times.unit} if times.unit else {}
-    facts |= {"unit_by_size": True} if times.unit and not wanted.unit else {}
+    facts |= times.facts
     facts["offsets"] = [list(one) for one in found.ranges]
     skipped = Skipped(what="record", fault="that cannot be read")
     return LocalScan(
@@ -176,11 +182,19 @@ def _times(read: ScannedMessages, source: RowSource, found: ScannedRanges, wante
         return times_read(source, wanted, source.types[str(wanted.time)], bound)[0]
     ends = read.own_ends(found)
     if ends is None:
-        by_stamp = replace(wanted, time=_STAMP, unit="us")
+        by_stamp = replace(wanted, time=_STAMP, form="us")
         # A record has its own time whether its value can be read or not.
-        stamped = RowSource(lambda: (replace(rows, malformed=None) for rows in source.rows()), source.types)
-        return replace(times_read(stamped, by_stamp, pa.int64(), bound)[0], unit=None)
-    return Times(time_windows(*ends, windows_for(wanted.windows, bound), _MILLISECOND))
+        stamped = RowSource(lambda: (_unstamped(rows) for rows in source.rows()), source.types)
+        times, _ = times_read(stamped, by_stamp, pa.int64(), bound)
+        assert times.ends is not None
+        ends = times.ends
+    windows = time_windows(ends.first, ends.last, windows_for(wanted.windows, bound), _MILLISECOND)
+    return Times(windows, facts=time_facts(None, None, [], ends))
+
+
+def _unstamped(rows: ReadRows) -> ReadRows:
+    """Rows of which those without a time of their own cannot be read."""
+    return replace(rows, malformed=np.asarray(rows.columns[_STAMP]) < 0)
 
 
 def _batches(
@@ -192,7 +206,7 @@ def _batches(
             skipped.add_values(int(rows.malformed.sum()), f"{topic}/{rows.part}/{rows.row[rows.malformed][0]}")
         at, missing = np.asarray(rows.columns[_STAMP]), None
         if wanted.time not in {None, TIME}:
-            at, missing = timed_rows(rows, str(wanted.time), times.unit)
+            at, missing = times.of(rows, str(wanted.time))
         yield ScannedBatch(
             {name: rows.columns[name] for name in wanted.key.fields},
             at if missing is None else np.where(missing, BEFORE_ALL, at),

@@ -67,16 +67,14 @@ def test_it_is_the_table_that_geo_table_makes_and_it_divides_the_work(drivers: M
     wish = TableWish(LANES, radii=(RADIUS,))
     from keylane.pipelines.engine import Options as Counting
 
-    made = geo_table(
-        str(drivers.address), "lat_e4", "lng", wish=wish, options=Counting(time="ts", unit="ms", scale=1e4)
-    )
+    made = geo_table(str(drivers.address), "lat_e4", "lng", wish=wish, options=Counting(time="ts:ms", scale=1e4))
     (tmp_path / "a.yaml").write_text(made.contract)
     same = load_contract(tmp_path / "a.yaml").spec.geo
     assert same is not None
     assert own.spec.geo.leaves == same.leaves
     assert region_for(given.drivers, own).scale == 1e4
     assert fullest(own, drivers) < 0.8 * fullest(plain_contract(LANES), drivers), "the twin: the hash divides less"
-    command = "--lat lat_e4 --scale 10000 --time ts --time-unit ms --lanes 8 --radius 1000 --write places.yaml"
+    command = "--lat lat_e4 --scale 10000 --time ts --lanes 8 --radius 1000 --write places.yaml"
     assert note.endswith(f"/my pings.parquet' {command}")
 
 

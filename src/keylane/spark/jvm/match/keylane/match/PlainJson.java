@@ -31,7 +31,7 @@ final class PlainJson implements Serializable {
     boolean available;
     private int at;
 
-    /** `tick` is the unit of times in microseconds, `region` south, west, north and east of where locations are. */
+    /** `tick` is the unit of times in microseconds, 0: the one that their size has; `region` south, west, north and east of where locations are. */
     PlainJson(String[] names, long tick, double[] region) {
         this.names = new byte[names.length][];
         for (int i = 0; i < names.length; i++) {
@@ -178,8 +178,9 @@ final class PlainJson implements Serializable {
             return false;
         }
         if (field == TIME) {
-            ts = (minus ? -whole : whole) * tick;
-            return after == 0 && whole <= Long.MAX_VALUE / 4 / tick;
+            long unit = tick == 0 ? tickOf(whole) : tick;
+            ts = (minus ? -whole : whole) * unit;
+            return after == 0 && unit > 0 && whole <= Long.MAX_VALUE / 4 / unit;
         }
         double value = whole / TENS[after];
         if (field == LAT) {
@@ -188,6 +189,20 @@ final class PlainJson implements Serializable {
             lng = minus ? -value : value;
         }
         return true;
+    }
+
+    /** The unit in which a number is a time of 1980 to 2286, in microseconds; 0 where it is none in any. */
+    private static long tickOf(long number) {
+        long least = 315_532_800L;
+        long most = 10_000_000_000L;
+        for (long unit = 1_000_000L; unit > 0; unit /= 1000) {
+            if (number >= least && number < most) {
+                return unit;
+            }
+            least *= 1000;
+            most *= 1000;
+        }
+        return 0;
     }
 
     private long digits(byte[] b, long so) {

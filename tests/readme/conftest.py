@@ -2,8 +2,12 @@
 
 python    runs; an expression that ends in `# -> VALUE` must have just that value
 py        needs a broker or an account: must be Python, and is not run
+sh        is not run: the title of its fence says why, beginning with "not run"
 console   each `$ keylane …` runs and must end with 0, or with what stands below `$ echo $?`; each line shown must be in
           the real output, in that order. Lines may be left out; `...` says so
+
+A block whose fence has a title that begins with "needs a broker" runs where there is one (`make test-faults`), in its
+place among the others; of README and the quick start no other block is left out.
 
 The README's commands run in processes of their own, as its readers have them; those of other pages in this one, where
 Spark has been started once and for all.
@@ -18,7 +22,7 @@ import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
@@ -31,7 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^( *)```(\w+)?[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(\w+)?([^\n]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r'title="([^"]+)"')
+#: How the reason begins for which a block is not run here, or is not run at all.
+NEEDS_A_BROKER, NOT_RUN = "needs a broker", "not run"
 VALUE = re.compile(r"  # -> (.*)$")
 COMMAND, EXIT_CODE, OMISSION = "$ keylane", "$ echo $?", "..."
 KEYLANE = (sys.executable, "-c", "from keylane.cli.main import main; main()")
@@ -60,15 +67,32 @@ def in_this_process(arguments: list[str]) -> Ended:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block: its language, its text, and the line of the page it begins on."""
+    """One fenced block: its language, its text, the line of the page it begins on, and the title of its fence."""
 
     language: str
     text: str
     line: int
+    title: str = ""
+
+    @property
+    def left_out(self) -> bool:
+        """Whether nothing runs it, and it does not say why."""
+        runs = self.language in {"python", "console"} or self.title.startswith(NOT_RUN)
+        return not runs or (
+            self.language == "console" and bool(re.search(r"^\$ (?!keylane|echo)", self.text, re.MULTILINE))
+        )
 
 
 def blocks(page: str) -> list[Block]:
-    return [Block(found[2] or "", found[3], page.count("\n", 0, found.start(3)) + 1) for found in FENCE.finditer(page)]
+    return [
+        Block(
+            found[2] or "",
+            found[4],
+            page.count("\n", 0, found.start(4)) + 1,
+            title[1] if (title := TITLE.search(found[3])) else "",
+        )
+        for found in FENCE.finditer(page)
+    ]
 
 
 @dataclass(slots=True)
@@ -79,10 +103,15 @@ class Page:
     namespace: dict[str, Any] = field(default_factory=dict)
     complaints: list[str] = field(default_factory=list)
     run_blocks: int = 0
+    #: The port of a broker that blocks may start; without one they are passed over.
+    port: int | None = None
 
     def run(self, text: str) -> Page:
         for block in blocks(text):
-            if block.language == "python":
+            if block.title.startswith(NEEDS_A_BROKER):
+                if self.port is not None:
+                    self._console(replace(block, text=block.text.replace("9092", str(self.port))))
+            elif block.language == "python":
                 self._python(block)
             elif block.language == "py":
                 compile(block.text, f"line {block.line}", "exec")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.readme.conftest import Page, blocks, in_a_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.readme.conftest import Page
+    from tests.readme.conftest import Ended
 
     RunPage = Callable[[str], Page]
 
@@ -24,6 +26,39 @@ def test_the_readme_runs_as_it_stands(readme: str, run_page: RunPage) -> None:
     page = run_page(readme)
     assert page.complaints == []
     assert page.run_blocks >= 8
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md"])
+def test_no_block_is_left_out_without_a_reason(page: str, root: Path) -> None:
+    found = blocks((root / page).read_text(encoding="utf-8"))
+    assert [f"line {one.line}" for one in found if one.left_out] == []
+    assert len(found) >= 6
+
+
+def test_a_block_that_nothing_runs_is_noticed() -> None:
+    left = ["```sh\nls\n```\n", "```\nls\n```\n", "```console\n$ ls\n```\n", '```sh title="soon"\nls\n```\n']
+    assert all(one.left_out for text in left for one in blocks(text))
+    assert not any(one.left_out for one in blocks('```sh title="not run: it installs"\nls\n```\n'))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md"])
+def test_a_page_runs_with_its_broker(page: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every block in its place, on a broker that the page itself starts and stops."""
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    folder = tmp_path / "broker"
+
+    def keylane(words: list[str]) -> Ended:
+        return in_a_process([*words, *(["--dir", str(folder)] if words[:2] == ["dev", "kafka"] else [])])
+
+    try:
+        found = Page(keylane, port=port).run((root / page).read_text(encoding="utf-8"))
+    finally:
+        in_a_process(["dev", "kafka", "down", "--dir", str(folder)])
+    assert found.complaints == []
 
 
 #: A truth of the README, an untruth in its place, and what is then complained of.

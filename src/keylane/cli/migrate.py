@@ -136,7 +136,7 @@ def plan(
     check_apart(saved, report, inputs=(old, new))
     for path in (saved, report):
         check_free(path, force=force)
-    again = _client(options)
+    again = client_again(options)
     document = plan_migrate(
         old,
         new,
@@ -185,7 +185,7 @@ def _result(document: MigratePlanDocument, saved: str | None, report: str | None
     return Result(document, sections, breaks, PENDING if document.steps else 0, _answer(document))
 
 
-def _client(options: Arguments) -> str:
+def client_again(options: Arguments) -> str:
     """The options of the client once more, as they were given, but for secrets: a command is shown and kept."""
     shown = [one for one in options.get("pairs") or () if not _SECRET.search(one.partition("=")[0])]
     pairs = "".join(f" --kafka {quote(one)}" for one in shown)

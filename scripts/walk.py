@@ -64,9 +64,7 @@ WALKS: Final = (
     Walk(
         "verify", ("verify", "--source", "SOURCE", "--target", "FOLDER", "--contract", "CONTRACT"), after="route files"
     ),
-    Walk(
-        "profile", ("profile", "SOURCE", "--key", "merchant", "--time", "at:ms", "--out", "PROFILE")
-    ),
+    Walk("profile", ("profile", "SOURCE", "--key", "merchant", "--time", "at:ms", "--out", "PROFILE")),
     Walk("plan", ("plan", "PROFILE", "--lanes", "8"), (0, 3), "profile"),
     Walk(
         "plan with report",

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from keylane.api.migrate import migrate_plan, migrate_rollback, migrate_run, migrate_status, migrate_verify
     from keylane.api.progress import Progress
     from keylane.api.shards import shards_apply, shards_plan
-    from keylane.api.verbs import check, dry_run, explain, identify, init, match, plan, profile, route, verify
+    from keylane.api.verbs import check, dry_run, explain, find, identify, init, match, plan, profile, route, verify
     from keylane.contract.answers import Answers, answers
     from keylane.contract.evolve import Change, Evolution, evolve
     from keylane.contract.model import Contract
@@ -97,6 +97,7 @@ __all__ = [
     "dry_run",
     "evolve",
     "explain",
+    "find",
     "identify",
     "init",
     "load_contract",
@@ -138,6 +139,7 @@ _HOME = {
     "check": "api.verbs",
     "dry_run": "api.verbs",
     "explain": "api.verbs",
+    "find": "api.verbs",
     "identify": "api.verbs",
     "init": "api.verbs",
     "match": "api.verbs",

@@ -122,6 +122,7 @@ CALLS = {
     "dev kafka env": Call("dev kafka env --dir {dir}"),
     "dev kafka load": Call("dev kafka load {f}/data.parquet -k k -t {name} --dir {dir}"),
     "brokers": Call("brokers kafka://{kafka}", codes=(0, 3, 4), broker=True),
+    "find": Call("find k7 --from kafka://{kafka}/t", broker=True, codes=(0, 4)),
     "identify a topic": Call("identify kafka://{kafka}/t", broker=True),
     "profile a topic": Call("profile kafka://{kafka}/t --out {out}/p.profile --report {out}/p.html", broker=True),
     "init a topic": Call("init kafka://{kafka}/t --out {out}/c.yaml", broker=True),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from keylane.contract.names import Encoding
     from keylane.documents.check import CheckedFindings
     from keylane.documents.explain import Explained
+    from keylane.documents.find import FindDocument
     from keylane.documents.identify import IdentifyDocument, InitDocument
     from keylane.documents.match import MatchDocument
     from keylane.documents.plan import PlanDocument
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     #: Records in memory: Arrow batches, one by one, or a table, reader or frame.
     Batches: TypeAlias = Iterable[pa.RecordBatch] | ArrowStream
 
-__all__ = ["check", "dry_run", "explain", "identify", "init", "match", "plan", "profile", "route", "verify"]
+__all__ = ["check", "dry_run", "explain", "find", "identify", "init", "match", "plan", "profile", "route", "verify"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -108,6 +109,62 @@ def explain(
     except UnplacedError as error:
         raise UsageError(str(error)) from None
     return by_client(asked, lanes, encoding, like or "kafka-java", typed=_shown(key))
+
+
+@_verb
+def find(
+    key: Any,
+    source: Source,
+    *,
+    contract: GivenContract | None = None,
+    partitioner: str | Sequence[str] = (),
+    all_lanes: bool = False,
+    encoding: Encoding = "utf8",
+    count: int = 10,
+    options: StreamOptions | None = None,
+    progress: OnProgress | None = None,
+) -> FindDocument:
+    """The newest records of a key in a topic; only the lanes that it may be in are read.
+
+    These are the contract's for this key, those of the partitioners that are named, or those of every client that
+    `explain` knows. With a contract `key` is a record, or the value of the key's only field. The document states what
+    was read: not found in that is not the same as not there.
+    """
+    from keylane.contract.given import contract_from
+    from keylane.contract.names import ENCODINGS, PARTITIONERS
+    from keylane.errors import ArgumentError, UnplacedError, UsageError
+    from keylane.keys.encode import encode
+    from keylane.pipelines.find import Sought
+    from keylane.pipelines.find import find as run
+    from keylane.router import Router
+
+    _check_choice("encoding", encoding, ENCODINGS)
+    named = (partitioner,) if isinstance(partitioner, str) else tuple(partitioner)
+    for one in named:
+        _check_choice("partitioner", one, PARTITIONERS)
+    if count < 1:
+        raise ArgumentError.of("so many records at most", got=count, allowed="1 or more")
+    if contract is not None and named:
+        raise UsageError.of("contract and partitioner both say which lanes to read", hint="leave one out")
+    check_one_key(key)
+    typed = _shown(key) or "a record"
+    if contract is not None:
+        loaded = contract_from(contract)
+        record = key if hasattr(key, "keys") else {Router(loaded, lanes=_live(loaded)).only_field(): key}
+        sought = Sought(typed, record=record, contract=loaded, all_lanes=all_lanes)
+    else:
+        try:
+            asked = key if isinstance(key, bytes) else encode(key, encoding)
+        except UnplacedError as error:
+            raise UsageError(str(error)) from None
+        sought = Sought(typed, asked, partitioners=named, encoding=encoding, all_lanes=all_lanes)
+    report = Reporter("find", progress)
+    return run(os.fspath(source), sought, most_found=count, options=options, watch=report.watch)
+
+
+def _live(contract: Contract) -> int | None:
+    """Any count, where the contract leaves it to the stream and only its key is asked for."""
+    return 1 if contract.spec.lanes == "live" else None
 
 
 @_verb

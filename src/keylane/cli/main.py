@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 COMMANDS: Final = (
-    *("explain", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "shards", "assign"),
+    *("explain", "find", "identify", "init", "check", "profile", "plan", "apply", "brokers", "geo", "shards", "assign"),
     *("migrate", "route", "compact", "verify", "match", "aggregate", "demo", "doctor", "dev", "completion", "help"),
 )
 #: The commands within commands that take what is configured; a shell reads what `dev kafka env` prints, as it is.

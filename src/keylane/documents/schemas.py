@@ -28,6 +28,7 @@ from keylane.documents.demo_migrate import DemoMigrateDocument
 from keylane.documents.dev import DevJarsDocument, DevKafkaDocument, DevLoadDocument, DoctorDocument
 from keylane.documents.explain import Explained, ExplainedKeys
 from keylane.documents.fence import FenceDocument
+from keylane.documents.find import FindDocument
 from keylane.documents.geo_table import GeoTableDocument
 from keylane.documents.identify import IdentifyDocument, InitDocument
 from keylane.documents.lesson import LessonDocument
@@ -97,6 +98,7 @@ DOCUMENTS: Final[dict[str, Any]] = {
         ExplainedKeys,
         Field(title="keylane explain KEY KEY ... -o json", description="Where several keys go, each as if alone."),
     ],
+    "find": FindDocument,
     "geo-table": GeoTableDocument,
     "identify": IdentifyDocument,
     "init": InitDocument,

@@ -42,6 +42,7 @@ ELSEWHERE: Final[dict[str, dict[str, str]]] = {
         "--keys-from": "one call for each key",
         "--all": "the document has every partitioner",
     },
+    "find": {"--from": "source", "--field": "key: a record"},
     "identify": {"--write": "init", "--force": "init"},
     "init": {"--write": "out, by its other name"},
     "match": {
@@ -155,6 +156,7 @@ def test_defaults_are_those_of_the_command(verb: str) -> None:
 CALLS: Final[dict[str, Callable[..., object]]] = {
     "check": lambda **more: keylane.check("a.yaml", **more),
     "explain": lambda **more: keylane.explain("k", lanes=3, **more),
+    "find": lambda **more: keylane.find("k", "kafka://127.0.0.1:1/t", **more),
     "identify": lambda **more: keylane.identify("a", **more),
     "init": lambda **more: keylane.init("a", **more),
     "match": lambda **more: keylane.match("a", "b", "c", 1.0, **more),

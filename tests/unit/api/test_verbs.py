@@ -30,7 +30,7 @@ kind: RoutingContract
 metadata: {name: payments}
 spec: {streams: [tx], lanes: 15, key: {fields: [merchant]}, partitioner: kafka-java}
 """
-VERBS = ("check", "dry_run", "explain", "identify", "init", "match", "plan", "profile", "route", "verify")
+VERBS = ("check", "dry_run", "explain", "find", "identify", "init", "match", "plan", "profile", "route", "verify")
 KEYS = [f"m{number * number % 997}" for number in range(3_000)]
 
 

@@ -50,6 +50,7 @@ CALLS = [
     ("explain", [HOSTILE, "-n", "15"]),
     ("explain", [HOSTILE, "-c", "{gone}"]),
     ("explain", ["k", "-n", HOSTILE]),
+    ("find", [HOSTILE, "--from", "kafka://127.0.0.1:1/{gone}"]),
     ("identify", ["{gone}", "-k", "k", "-l", "lane"]),
     ("identify", ["{file}", "-k", HOSTILE, "-l", "lane"]),
     ("identify", [f"kafka://127.0.0.1:1/{HOSTILE}", "-k", "k", "-l", "lane"]),

@@ -316,19 +316,23 @@ def test_records_whose_commit_is_on_its_way_are_waited_for(topics: Topics) -> No
 
 @pytest.mark.faults
 def test_an_open_transaction_is_reported_and_not_waited_for(topics: Topics) -> None:
-    topics.write(topics.fill(rows_of(120)))
+    messages = topics.fill(rows_of(120))
+    topics.write(messages[:100])
     held = Producer({**librdkafka_settings(topics.broker), "transactional.id": f"{topics.target}-held"})
     held.init_transactions(30)
     held.begin_transaction()
     held.produce(topics.target, b"not yet", b"key-1", 2)
     assert held.flush(30) == 0
     try:
+        topics.write(messages[100:])
         found = topics.verify()
-        assert found.outcome == "not proven"
-        (one,) = found.unproven
-        assert f"open in 1 lane of {topics.target}" in one.why
+        assert found.outcome == "not proven", found.verdict.violations
+        behind = sum(one.lane == 2 for one in messages[100:])
+        assert [(one.rule, one.records) for one in found.unproven] == [("duplicated", None), ("lost", behind)]
+        assert all(f"open in 1 lane of {topics.target}" in one.why for one in found.unproven)
     finally:
         held.abort_transaction(30)
+    assert topics.verify().outcome == "certified"
 
 
 @pytest.mark.faults

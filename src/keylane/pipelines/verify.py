@@ -173,7 +173,8 @@ def verify(
         cost = (SPENT.seconds - spent, time.process_time() - began) if values else None
     if contract is not None and 0 < verdict.records == verdict.facts.get("unplaced", 0):
         raise _another(contract, "the contract that its records name in `keylane.contract`")
-    found = _verified(source_stream, target_stream, contract, plan, _named_verdict(verdict, plan), engine)
+    verdict = _named_verdict(_without_hidden(verdict) if target_stream.hidden else verdict, plan)
+    found = _verified(source_stream, target_stream, contract, plan, verdict, engine)
     return replace(found, cost=cost)
 
 
@@ -210,6 +211,14 @@ def _on_spark(
     slices = max(1, min(len(tasks), 4 * session.sparkContext.defaultParallelism))
     numbers = session.range(0, len(tasks), 1, slices)
     return judged(numbers.mapInArrow(read, ROWS_DDL), settings, bits_for(records))
+
+
+def _without_hidden(verdict: Verdict) -> Verdict:
+    """A verdict on a target that cannot be read to its end yet: what is not seen there is not known to be lost."""
+    lost = verdict.counts["lost"]
+    counts: dict[Rule, int] = {**verdict.counts, "lost": 0}
+    seen = tuple(one for one in verdict.violations if one.rule != "lost")
+    return replace(verdict, counts=counts, violations=seen, facts={**verdict.facts, "not_seen": lost})
 
 
 def _named_verdict(verdict: Verdict, plan: VerifyPlan) -> Verdict:
@@ -262,6 +271,8 @@ def _unproven(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdict
     """What was not checked on all records: on how many, why, and what to do about it."""
     facts, records = verdict.facts, verdict.records + verdict.facts.get("dead", 0)
     yield from (*source.unproven, *target.unproven)
+    if not_seen := facts.get("not_seen", 0):
+        yield Unproven("lost", not_seen, f"they were not seen; {target.hidden}", "verify again when it has ended")
     if not records:
         yield Unproven("lost", None, "there is no record in the target, so nothing was compared")
     elif not verdict.records:
@@ -338,6 +349,9 @@ def _miscounted(source: Stream, target: Stream, plan: VerifyPlan, verdict: Verdi
     A batch that was written again is counted once there.
     """
     yield from _strays(target)
+    if target.hidden:
+        # Its own counts are of records that cannot be read yet, too.
+        return
     claimed, facts, again = target.claimed, verdict.facts, verdict.mode == "at-least-once"
     yield from _short_lanes(target, verdict)
     if claimed is None:

@@ -170,6 +170,7 @@ class Stream:
     say of the records, once this process has read them, and `unnoticed` what is missing there where others read them.
     `located` gives the shard of an offset and the position in it, of a target whose lanes are shards.
     `apart` is whether the sources of a source, its partitions, have no order between them.
+    `hidden` is why records at the ends of lanes cannot be read yet; nothing where all can.
     `strays` are files in a target that are none of its parts: readers that list files would read them, or miss them.
     """
 
@@ -201,6 +202,7 @@ class Stream:
     delimiter: str = ","
     schema: pa.Schema | None = None
     apart: bool = False
+    hidden: str = ""
     strays: tuple[str, ...] = ()
     key_space: KeySpace | None = None
     noticed: Callable[[], Sequence[str]] = tuple

@@ -114,6 +114,7 @@ def target_topic(address: Address, contract: Contract | None, options: StreamOpt
         unproven=tuple(Unproven("duplicated", None, why, "verify again when it has ended") for why in open_lanes),
         keys=True,
         epochs=True,
+        hidden="; ".join(open_lanes),
         bases={} if from_messages else None,
         as_messages=True,
         values="" if options.values else LEFT_OUT,

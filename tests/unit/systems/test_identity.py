@@ -178,3 +178,18 @@ def test_ids_are_read_off_and_zeros_are_none(monkeypatch: pytest.MonkeyPatch) ->
     cluster = KafkaCluster(kafka_access("127.0.0.1:1"), admin, Listener())
     assert cluster.topic_ids(["new", "old", "gone"]) == {"new": "0000000000000001" + "f" * 16, "old": ""}
     assert cluster.topics_now(["old"])["old"] == ("", 3)
+
+
+@pytest.mark.parametrize(("id_", "same"), [("x1", True), ("x2", False), ("", False)])
+def test_a_folder_goes_on_with_the_source_that_moved(id_: str, same: bool) -> None:
+    """One name and one id behind other brokers is one topic; without the id nobody knows."""
+    here = Head("orders", 1, "f", {"s": 2}, "kafka://b1:9092/raw", "kafka", "", "x1")
+    assert here.agrees(replace(here, source="kafka://b2:9092/raw", source_id=id_)) is same
+    assert not here.agrees(replace(here, source="kafka://b2:9092/other"))
+
+
+@pytest.mark.parametrize(("ids", "same"), [({"t": "x1"}, True), ({"t": "x2"}, False), ({}, False)])
+def test_a_state_goes_on_with_a_target_that_moved(ids: dict[str, str], same: bool) -> None:
+    here = RouteHead("orders", 1, "f", "in", "kafka://b1:9092/t", {"t": 2}, topic_ids={"t": "x1"})
+    there = replace(here, target="kafka://b2:9092/t", topic_ids=ids)
+    assert (here.differences(there) == []) is same

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from keylane.errors import CountError, TargetError
 from keylane.systems.atomic import force_all, make_folder, make_folders
+from keylane.systems.identity import same_stream
 from keylane.systems.journal import (
     OWN,
     Journalled,
@@ -121,7 +122,9 @@ class Head:
         return replace(self, source=source)
 
     def agrees(self, other: Head) -> bool:
-        """Whether the other is of the same target; an id of the source may have become known since."""
+        """Whether the other is of the same target; an id of the source may have become known, and its brokers moved."""
+        if same_stream(self.source, other.source, self.source_id, other.source_id):
+            other = other.at(self.source)
         return self == other or (not self.source_id and replace(self, source_id=other.source_id) == other)
 
     def differences(self, other: Head) -> list[str]:

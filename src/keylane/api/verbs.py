@@ -334,6 +334,8 @@ def route(
     schema: str | None = None,
     max_files: int = 1000,
     every: str = "1 second",
+    after: Sequence[str] = (),
+    journal: str | None = None,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     options: StreamOptions | None = None,
@@ -343,7 +345,9 @@ def route(
     """Put every record of a source in its lane under a target, exactly once; run again, it goes on where it ended.
 
     With `follow` it goes on until `stop` is set, and ends between two batches. `kind` is the format of files,
-    `schema` gives types to columns of JSON lines and CSV. What it would do, with nothing written: `dry_run`.
+    `schema` gives types to columns of JSON lines and CSV. `after` are saved plans that were carried out, behind which
+    it goes on, and `journal` that of a migration, where it is not beside its plan. What it would do, with nothing
+    written: `dry_run`.
     """
     from keylane.contract.given import contract_from
     from keylane.pipelines.route import Options, document_of
@@ -354,7 +358,10 @@ def route(
     _check_choice("kind", kind, get_args(FileFormat))
     loaded, report = contract_from(contract), Reporter("route", progress)
     given = Options(
-        lanes, stream, kind, schema, max_files, every, master, dict(conf or {}), kafka=options or StreamOptions()
+        *(lanes, stream, kind, schema, max_files, every, master, dict(conf or {})),
+        kafka=options or StreamOptions(),
+        after=[after] if isinstance(after, str) else after,
+        journal=journal,
     )
     with report.on_spark():
         found = run(
@@ -381,6 +388,8 @@ def dry_run(
     stream: str | None = None,
     kind: FileFormat | None = None,
     schema: str | None = None,
+    after: Sequence[str] = (),
+    journal: str | None = None,
     options: StreamOptions | None = None,
     progress: OnProgress | None = None,
 ) -> DryRunDocument:
@@ -389,12 +398,14 @@ def dry_run(
     Lanes are decided for a sample, which the document states. What `route` refuses is refused here.
     """
     from keylane.contract.given import contract_from
+    from keylane.pipelines.changes import with_change
     from keylane.pipelines.dry_run import dry_run as run
     from keylane.systems.endpoint import FileFormat, StreamOptions
 
     _check_choice("kind", kind, get_args(FileFormat))
     given = options or StreamOptions()
     streams = replace(given, kind=kind or given.kind, schema=schema or given.schema)
+    streams = with_change(streams, [after] if isinstance(after, str) else after, journal)
     loaded, watch = contract_from(contract), Reporter("dry_run", progress).watch
     ends = os.fspath(source), os.fspath(target)
     return run(loaded, *ends, options=streams, lanes=lanes, stream=stream, watch=watch)

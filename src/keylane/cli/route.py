@@ -61,7 +61,8 @@ INTERRUPTED = 130
 @click.option(
     "--after",
     metavar="PLAN",
-    help="Go on behind a change of the contract that migrate run or apply has carried out: its saved plan.",
+    multiple=True,
+    help="Go on behind a change of the contract that migrate run or apply has carried out: its saved plan; repeatable.",
 )
 @click.option("--journal", metavar="ADDRESS", help="With --after: the journal of the migration; default: PLAN.journal.")
 @master_option

@@ -21,19 +21,46 @@ from keylane.systems.endpoint import ContractChange, open_endpoint, parse_addres
 from keylane.systems.migration_journal import check_same_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from keylane.systems.endpoint import StreamOptions
 
 #: Where the journal of a migration is, unless somebody says so: beside its plan.
 JOURNAL_ENDING: Final = ".journal"
 
 
-def with_change(options: StreamOptions, after: str | None, journal: str | None) -> StreamOptions:
-    """The options of a route that goes on behind the change of a saved plan; as they are where there is none."""
-    if after is None:
+def with_change(options: StreamOptions, after: Sequence[str], journal: str | None) -> StreamOptions:
+    """The options of a route that goes on behind the changes of saved plans, each from the contract of the one before.
+
+    As they are where there is none.
+    """
+    if not after:
         if journal is not None:
             raise UsageError.of("a journal is that of a plan", got=journal, hint="--after PLAN")
         return options
-    return replace(options, after=change_of(Path(after), journal, options))
+    if journal is not None and len(after) > 1:
+        hint = "leave each journal beside its plan; or one --after at a time"
+        raise UsageError.of("one journal, and several plans", got=journal, hint=hint)
+    changes = [change_of(Path(one), journal, options) for one in after]
+    whole = changes[0]
+    for one in changes[1:]:
+        if one.old != whole.new:
+            hint = "give the plans in the order in which they were carried out"
+            raise UsageError.of(f"{one.plan} does not begin where {whole.plan} ends", got=one.old[:12], hint=hint)
+        whole = _joined(whole, one)
+    return replace(options, after=whole)
+
+
+def _joined(first: ContractChange, then: ContractChange) -> ContractChange:
+    """Both as one change, from the first contract to the last."""
+    return replace(
+        first,
+        plan=f"{first.plan} --after {then.plan}",
+        new=then.new,
+        new_stream=then.new_stream or first.new_stream,
+        old_address=first.old_address or then.old_address,
+        unfinished=first.unfinished or then.unfinished,
+    )
 
 
 def change_of(path: Path, journal: str | None, options: StreamOptions) -> ContractChange:

@@ -27,7 +27,7 @@ from keylane.systems.journal import no_probe
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -48,8 +48,8 @@ class Options:
 
     `kind` is parquet, json or csv, by the files' endings when it is not given; `schema` gives types to columns of JSON
     and CSV. A batch has at most `max_files` files; `every` is how often a following route looks for new ones. `after`
-    is the file of a saved plan that was carried out, behind which the route goes on, and `journal` that of a migration
-    where it is not beside the plan.
+    are the files of saved plans that were carried out, behind which the route goes on, and `journal` that of a
+    migration where it is not beside its plan.
     """
 
     lanes: int | None = None
@@ -61,7 +61,7 @@ class Options:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     kafka: StreamOptions = field(default_factory=StreamOptions)
-    after: str | None = None
+    after: Sequence[str] = ()
     journal: str | None = None
 
 

@@ -136,7 +136,21 @@ def test_an_applied_plan_is_followed_once_its_contract_is_in_place(tmp_path: Pat
 def test_what_is_no_plan_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(UsageError, match="not a saved plan"):
-        with_change(OPTIONS, str(tmp_path / "other.json"), None)
+        with_change(OPTIONS, [str(tmp_path / "other.json")], None)
     with pytest.raises(UsageError, match="--after PLAN"):
-        with_change(OPTIONS, None, "journal")
-    assert with_change(OPTIONS, None, None) is OPTIONS
+        with_change(OPTIONS, [], "journal")
+    assert with_change(OPTIONS, [], None) is OPTIONS
+
+
+def test_several_plans_are_one_change_where_each_begins_where_the_last_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        "1.json": ContractChange("1.json", "a", "b", "a.yaml", "t", "t"),
+        "2.json": ContractChange("2.json", "b", "c", "b.yaml", "t", "u", unfinished="it is at holding"),
+    }
+    monkeypatch.setattr("keylane.pipelines.changes.change_of", lambda path, *_: known[str(path)])
+    whole = with_change(OPTIONS, ["1.json", "2.json"], None).after
+    assert whole is not None
+    assert (whole.old, whole.new, whole.old_stream, whole.new_stream, whole.old_file) == ("a", "c", "t", "u", "a.yaml")
+    assert whole.unfinished
+    with pytest.raises(UsageError, match="does not begin where"):
+        with_change(OPTIONS, ["2.json", "1.json"], None)

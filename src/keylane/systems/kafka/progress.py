@@ -217,7 +217,14 @@ def check_first(cluster: KafkaCluster, head: RouteHead, state: str) -> None:
 
 
 def refuse_second(others: list[KnownRoute], state: str) -> None:
-    """Refuse a state beside these."""
+    """Refuse a state beside these; where it is in the place of one of them, that one is gone."""
+    if any(route.state == state[-_MOST_PATH:] for route in others):
+        raise TargetError.of(
+            "the state of this route is gone, and a new one would write every record again",
+            got=state,
+            hint=f"restore the newest copy; or begin behind the records that are there, by their header {SOURCE}: "
+            "--start OFFSETS with --second-route",
+        )
     if others:
         raise TargetError.of(
             "another state has routed this source into this target; a new one would write every record again",

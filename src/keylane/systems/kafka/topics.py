@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from keylane.systems.messages.state import BatchPlan, RouteHead
 
 
-_NEW_EPOCH: Final = "plan the change as a new epoch of the contract"
+_NEW_EPOCH: Final = "give the topic its lanes first; or plan the change as a new epoch of the contract"
 _GROWN: Final = (
     "where `keylane migrate run` has changed it, route by the new contract with --after PLAN, the saved plan; "
     "otherwise plan the change as a new epoch of the contract"

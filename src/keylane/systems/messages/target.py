@@ -126,7 +126,7 @@ def _followed(
             f"{change.plan} is not the change between the contract of the route and the given one",
             got=f"the route is at epoch {head.epoch}, {head.fingerprint[:12]}; {given}, {contract.fingerprint[:12]}",
             allowed=f"{change.old[:12]}, then {change.new[:12]}",
-            hint="--after takes the saved plan that was carried out; of several, one after the other",
+            hint="--after takes the saved plan that was carried out; of several all, in their order",
         )
     old = change.old_file or "the former contract"
     if contract.fingerprint == change.old:

@@ -201,7 +201,7 @@ def route(contract: Path, source: str, target: str, *, spark: Any, kill: Any = N
             if not left[0]:
                 raise KilledError(at)
 
-    clock, after = how.pop("clock", 0.0), how.pop("after", None)
+    clock, after = how.pop("clock", 0.0), how.pop("after", ())
     options = Options(max_files=2, after=after, kafka=KafkaOptions(**how))
     now = time.time
 

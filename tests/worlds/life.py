@@ -149,6 +149,7 @@ ON_TOPICS: Final[dict[str, int]] = {
     "mirror": 1,
     "open transaction": 1,
     "forget groups": 1,
+    "lose state": 1,
     "other group": 1,
     "other address": 1,
 }
@@ -160,6 +161,7 @@ CAUSES: Final[dict[str, str]] = {
     "other state": r"another state has routed|records of this source",
     "changed contract": r"another version|--after|lane count|lanes of",
     "grown": r"lane count|lanes of",
+    "gone": r"state of this route is gone|records of this source",
     "forgotten": r"forgotten|records of this source|another state",
 }
 
@@ -233,6 +235,12 @@ class Life:
     hidden: list[Path] = field(default_factory=list)
     #: What a command may be refused for, and cannot be put right by a restore.
     planted: set[str] = field(default_factory=set)
+    #: Whether a certificate by the first source of a mirrored target is left out: a known failure, held by a test.
+    known_failures: bool = False
+    mirrored: bool = False
+    #: Plans that the route has not gone on behind yet, and the epoch that it is at.
+    plans: list[str] = field(default_factory=list)
+    at: int = 1
     #: What a route is run with from now on.
     how: dict[str, Any] = field(default_factory=dict)
 
@@ -324,7 +332,7 @@ class Life:
         self._route_well()
         verdict = self.hands.verify()
         self.reached[f"verify {verdict.split(':')[0]}"] += 1
-        if "broken" in verdict and not self.hidden:
+        if "broken" in verdict and not self.hidden and not (self.mirrored and self.known_failures):
             raise self._failed(f"the certificate of a target that is right is {verdict}")
 
     def do_other_state(self, by: int) -> None:
@@ -372,11 +380,15 @@ class Life:
             self.world.produce(3)
             outcome = self.hands.route(kill=("begun" if by % 4 == 1 else "written", 1), **self.how)
             self.reached[f"migrate behind a route that was {outcome.ended}"] += 1
-        self.world.read_by_group()
-        self.world.epoch_begins(self.world.lanes_now() + 1 + by % 3)
-        outcome = self.hands.migrate()
-        if not outcome.done:
-            raise self._failed(f"a migration that nothing stands against: {outcome.text}")
+        # Now and then twice, before the route looks again.
+        for _ in range(1 + (by % 5 == 4)):
+            self.world.read_by_group()
+            self.world.epoch_begins(self.world.lanes_now() + 1 + by % 3)
+            outcome = self.hands.migrate()
+            if not outcome.done:
+                raise self._failed(f"a migration that nothing stands against: {outcome.text}")
+            self.plans.append(self.world.plan)
+        self.reached[f"migrated {len(self.plans)} times"] += 1
         self._go_on(by)
 
     def do_mirror(self, by: int) -> None:
@@ -388,6 +400,8 @@ class Life:
         outcome = self.hands.migrate()
         if not outcome.done:
             raise self._failed(f"a mirror that nothing stands against: {outcome.text}")
+        self.plans.append(self.world.plan)
+        self.mirrored = True
         self._go_on(1 + by % 2)
 
     def _go_on(self, by: int) -> None:
@@ -410,9 +424,26 @@ class Life:
             self.world.produce(2)
             self._route_well(judge=False)
             verdict = self.hands.verify()
-            if verdict == "certified" or "broken" in verdict:
+            known = self.mirrored and self.known_failures
+            if verdict.startswith("certified") or ("broken" in verdict and not known):
                 raise self._failed(f"with a transaction open the certificate is {verdict}")
             self.reached["verify under a transaction"] += 1
+
+    def do_lose_state(self, _by: int) -> None:
+        """The folder of the state is gone: what the route has written must not be written again."""
+        self._route_well()
+        if not self.world.found():
+            return
+        lost = self.world.state.rename(self.world.aside / "lost")
+        outcome = self.hands.route(**self.how)
+        if outcome.done:
+            raise self._failed("a route without its state went on")
+        self._check_words("gone", outcome)
+        self.reached["refused without a state"] += 1
+        if self.world.state.exists():
+            raise self._failed("a refused route has made a state")
+        lost.rename(self.world.state)
+        self._route_well()
 
     def do_forget_groups(self, _by: int) -> None:
         """The cluster forgets how far the route is."""
@@ -511,10 +542,10 @@ class Life:
             how = dict(self.how)
             if "finishes that batch" in outcome.text:
                 self.reached["way --after, to finish a batch"] += 1
-                how |= {"after": self.world.plan, "epoch": how["epoch"] - 1}
+                how |= {"after": self.plans, "epoch": self.at}
             elif "--after" in outcome.text and getattr(self.world, "plan", None):
                 self.reached["way --after"] += 1
-                how |= {"after": self.world.plan}
+                how |= {"after": self.plans}
             elif found := re.search(r"--state (\S+) continues", outcome.text):
                 self.reached["way --state"] += 1
                 how |= {"state": found[1]}
@@ -525,6 +556,7 @@ class Life:
             outcome = self.hands.route(**how)
             if outcome.done:
                 self._check_complete()
+                self.plans, self.at = [], max(self.world.lanes)
                 return
         raise self._failed(f"the ways on lead nowhere: {outcome.text}")
 

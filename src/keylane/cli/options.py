@@ -143,10 +143,12 @@ TIME_COLUMN: Final = "COLUMN[:FORMAT]"
 
 def time_of(_context: click.Context, option: click.Parameter, text: Any) -> Any:
     """The text of such an option, or all of several, each checked before anything is read."""
+    if not text:
+        return text
     from keylane.errors import UsageError
     from keylane.keys.time_forms import split_time
 
-    for one in () if text is None else (text,) if isinstance(text, str) else text:
+    for one in (text,) if isinstance(text, str) else text:
         try:
             split_time(one)
         except UsageError as error:

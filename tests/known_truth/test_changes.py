@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-FIRST, EACH, NEW = 40_000, 8, 200
+FIRST, EACH, NEW = 40_000, 4, 200
 
 
 def false_of(change: Change, folder: Path) -> tuple[list[str], bool]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-FIRST, EACH, NEW = 70_000, 5, 60
+FIRST, EACH, NEW = 70_000, 2, 60
 KINDS = ("listed", "mixed listed", "by key", "grown", "listed and keyless", "hot key pinned")
 
 

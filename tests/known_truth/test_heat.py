@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-FIRST, EACH, NEW = 50_000, 3, 60
+FIRST, EACH, NEW = 50_000, 2, 60
 
 
 def answers(case: Heated, folder: Path) -> tuple[Document, Document]:

@@ -12,7 +12,7 @@ import pytest
 from tests.known_truth.asking import Reached, judged, shown, spread
 
 #: Seeds of `make test`, and how many cases of each kind; the figures of `benchmarks` have others.
-FIRST, EACH = 30_000, 6
+FIRST, EACH = 30_000, 3
 NEW = 40
 
 

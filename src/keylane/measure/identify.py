@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 STRAY: Final = 1e-3
 FEW_ROWS: Final = 3
 STRAY_OF_FEW: Final = 0.05
+#: A writer of fewer of the records is none that a sample can show.
+LEAST: Final = 1e-4
 #: A contract is written where its writers explain this share of the records.
 ENOUGH: Final = 0.9
 #: What stands for the writer of records that no rule explains.
@@ -224,6 +226,8 @@ def _named(sample: Sample, found: Mixture, pairs: Pairs, keys: pa.Array, at: NDA
     if few < FEW_KEYS:
         share = _but_for_few_keys(share, keys, none_fit)
     ahead = future_keys(pairs.keys, np.random.default_rng(_SEED))
+    if share[:-1].min() < LEAST:
+        return _answer(sample, pairs, list(_why_not(sample, found, pairs)))
     writers = [_writer(sample, found, number, float(part), lanes, ahead) for number, part in enumerate(share[:-1])]
     writers.sort(key=lambda writer: -writer.share)
     rest = float(share[-1])

@@ -179,10 +179,9 @@ class _Step:
 
 def _path(find: _Search, seen: int, given: int | None, tried: float) -> list[_Step]:
     """Models of one writer more each, as long as a writer adds more than chance would among all that were tried."""
-    y, n_q = find.y, find.n_q
-    q = _smoothed(np.bincount(y, minlength=n_q))
-    now = _Step((), np.ones(1), q, float(np.log(q[y]).sum()), ())
-    left = np.arange(len(y))
+    # Without a writer, fitted as with one: what a writer adds is then its own.
+    now = _Step((), *_fitted(find, ()), ())
+    left = np.arange(len(find.y))
     path: list[_Step] = []
     while len(path) < MOST_WRITERS and len(left) >= 4:
         most = SEARCHED if seen <= MANY else SEARCHED_OF_MANY
@@ -345,8 +344,11 @@ def _is_exact(step: _Step, fits: NDArray[np.bool_]) -> bool:
 def _too_little(find: _Search, step: _Step, fits: NDArray[np.bool_], rank: int) -> str | None:
     """Whether a writer stands on too few keys that no other writer explains, or on keys that say the same."""
     alone = fits & (fits.sum(axis=0) == 1)
+    at = [find.at(rule, lanes) for rule, lanes in step.model]
     for number, ((rule, lanes), gain) in enumerate(zip(step.model, step.gains, strict=True)):
-        only = int(alone[number].sum())
+        # Less those that the rest puts there by luck.
+        luck = step.share[-1] * step.q[np.clip(at[number], 0, find.n_q - 1)]
+        only = int(alone[number].sum() - luck[(at[number] >= 0) & (at[number] < find.n_q)].sum())
         if len(step.model) > 1 and only < ALONE:
             return f"only {only} keys are where this rule alone puts them"
         if step.share[-1] >= WHOLE and only < ALONE:

@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import StreamOptions
 
 
+#: What is said of a mirror of a stream that has had another contract before: which keys that is about nobody knows yet.
+TWO_LANES: Final = (
+    "the old contract is not the first of its stream: a key that an earlier change has put into two of its lanes is "
+    "copied as those lanes come, and may lose its order; not where the records of before have expired"
+)
 #: What is said of a mirror into a system without transactions.
 AT_LEAST_ONCE: Final = (
     "records are copied at least once: the new stream has no transactions. What a copy that was killed writes again is "
@@ -122,7 +127,7 @@ def plan_migrate(
             MigrationStep(step=n, who=one.who, action=one.action, why=one.why, command=one.command or None)
             for n, one in enumerate(planned.steps, 1)
         ],
-        breaks=[*planned.breaks, *([] if once or planned.mode != "mirror" else [AT_LEAST_ONCE])],
+        breaks=[*planned.breaks, *_breaks_of_copies(planned, was, once=once)],
         changes=[MigrationChange(kind=one.kind, where=one.where, message=one.message) for one in planned.changes],
         epoch_to_raise=planned.epoch_to_raise,
         producers=sorted(set(producers)),
@@ -138,6 +143,13 @@ def plan_migrate(
 
 #: Where a plan is saved that nobody has named a file for.
 PLAN_FILE: Final = "plan.json"
+
+
+def _breaks_of_copies(planned: Migration, was: Contract, *, once: bool) -> list[str]:
+    """What a copy into another stream does not keep."""
+    if planned.mode != "mirror" or not planned.steps:
+        return []
+    return [*([] if once else [AT_LEAST_ONCE]), *([TWO_LANES] if was.metadata.epoch > 1 else [])]
 
 
 def _by_calls(

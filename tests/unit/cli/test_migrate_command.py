@@ -80,6 +80,19 @@ def test_another_stream_is_a_mirror_even_where_no_key_moves(run: Run, tmp_path: 
     assert any("keylane migrate verify" in (step["command"] or "") for step in found["steps"])
 
 
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_a_mirror_of_a_stream_that_has_changed_before_says_what_it_may_lose(
+    epoch: int, run: Run, tmp_path: Path
+) -> None:
+    """Keys that an earlier change has put into two lanes; in place nothing is copied."""
+    old = contract(tmp_path / "old.yaml", epoch=epoch)
+    new = contract(tmp_path / "v2.yaml", 24, streams=["tx.v2"], epoch=epoch + 1)
+    found = planned(run, 3, old, new)
+    assert any("into two of its lanes" in text for text in found["breaks"]) is (epoch > 1)
+    grown = planned(run, 3, old, contract(tmp_path / "new.yaml", 24, epoch=epoch + 1))
+    assert not any("into two of its lanes" in text for text in grown["breaks"])
+
+
 def test_a_pin_adds_the_lane_that_its_key_was_on(run: Run, tmp_path: Path, twelve: Path) -> None:
     was = lane_of(twelve, "TT0124")
     pinned = (was + 5) % 12

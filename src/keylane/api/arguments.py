@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from numbers import Real
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -98,6 +99,9 @@ def check_type(verb: str, name: str, value: Any, annotation: str) -> None:
     ...
     keylane.errors.ArgumentError: out of init is of a wrong type: got int 3; allowed: a path or an address, None
     """
+    is_key = (verb, name) == ("explain", "key")
+    if (isinstance(value, str) and not value and not is_key) or (isinstance(value, float) and not isfinite(value)):
+        raise ArgumentError.of(f"{name} of {verb} is none", got=value, hint=f"leave {name} out")
     words = [_WORDS.get(word) for word in annotation.split(" | ")]
     known = [word for word in words if word is not None]
     if len(known) < len(words) or any(word.fits(value) for word in known):

@@ -138,7 +138,7 @@ def aggregate(
         Applies(("every",), follow, "--follow"),
         Applies(("create",), lambda: open_endpoint(target).messages, "a target that is a topic or a stream"),
         Applies(("start", "max_records"), lambda: open_endpoint(source).messages, "a source that is a topic"),
-        *reading_applies(source, into=target, kind=options["kind"]),
+        *reading_applies(source, into=(target, registry), kind=options["kind"]),
     )
     given = _given(options)
     from functools import partial

@@ -265,7 +265,7 @@ def _applies(
         yield Applies((f"any_{key}",), not both, "a side that has no option of its own")
     yield Applies(("scale",), not (options["driver_scale"] and options["rider_scale"]), "a side without its own")
     yield written_applies(report, options="--report")
-    yield from reading_applies(*sides, into=target, kind=options["kind"])
+    yield from reading_applies(*sides, into=(target,), kind=options["kind"])
 
 
 def _followed(

@@ -368,7 +368,9 @@ def checked(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*args: Any, **named: Any) -> Any:
-        params = click.get_current_context().params
+        if (context := click.get_current_context(silent=True)) is None:
+            return command(*args, **named)
+        params = context.params
         options = [one for one in typed_among(tuple(params)) if isinstance(one, click.Option)]
         given = {max(one.opts, key=len): params[one.name or ""] for one in options}
         given = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
@@ -419,7 +421,9 @@ def check_applies(*rules: Applies) -> None:
             raise click.UsageError(f"{', '.join(typed)} {have} no effect here; allowed: with {needs}; hint: {leave}")
 
 
-def reading_applies(*sources: str | None, into: str | None = None, kind: str | None = None) -> Iterator[Applies]:
+def reading_applies(
+    *sources: str | None, into: Sequence[str | None] = (), kind: str | None = None
+) -> Iterator[Applies]:
     """The rules of how these sources are read, for all options that commands share; `kind` is that of `--format`.
 
     Where `into` is written, or compared with, clients and values may be those of that.
@@ -435,8 +439,8 @@ def reading_applies(*sources: str | None, into: str | None = None, kind: str | N
     yield Applies(("csv_null", "delimiter"), lambda: some(lambda one: one.has_cells(kind)), "CSV")
     yield Applies(("kind", "max_files"), lambda: some(lambda one: one.address.is_path), "files")
     clients = ("pairs", "file", "jars", "packages")
-    yield Applies(clients, lambda: some(lambda one: one.connector, into), "a topic of Kafka")
-    yield Applies(("value",), lambda: some(lambda one: one.messages, into), "a topic or a stream")
+    yield Applies(clients, lambda: some(lambda one: one.connector, *into), "a topic of Kafka")
+    yield Applies(("value",), lambda: some(lambda one: one.messages, *into), "a topic or a stream")
     yield Applies(("value_schema",), values.get("value") in {"avro", "protobuf"}, "--value avro or protobuf")
     yield Applies(("message",), values.get("value") == "protobuf", "--value protobuf")
 

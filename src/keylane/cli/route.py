@@ -139,7 +139,7 @@ def _applies(contract: Contract, source: str, target: str, *, follow: bool, kind
     yield Applies(("every",), follow, "--follow")
     yield Applies(("lanes",), contract.spec.lanes == "live", "a contract of `lanes: live`")
     yield Applies(("schema",), lambda: taken.columns(kind) is None, "JSON lines or CSV")
-    yield from reading_applies(source, into=target, kind=kind)
+    yield from reading_applies(source, into=(target,), kind=kind)
 
 
 def _looked_ahead(contract: Contract, source: str, target: str, options: dict[str, Any]) -> Result:

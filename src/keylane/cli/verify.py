@@ -99,7 +99,7 @@ def verify(
     check_applies(
         Applies(("dead_letters", "state"), into.messages, "a target that is a topic or a stream"),
         Applies(("lanes",), loaded is not None and loaded.spec.lanes == "live", "a --contract of `lanes: live`"),
-        *reading_applies(source, into=target),
+        *reading_applies(source, into=(target,)),
     )
     topics = reading_from(options)
     found = run(source, target, loaded, topics=topics, watch=lambda rows: counted(rows, "verify"), **options)

@@ -83,6 +83,10 @@ def check_contract(
     contract with problems gives them as `CheckedFindings`. `watch` sees the batches of the data go by; with a `salt`
     keys of the data are shown cut, with a hash that it goes into.
     """
+    if data is None and (idle := [name for name, value in {"lane": lane, "lanes": lanes}.items() if value is not None]):
+        raise UsageError.of(
+            "without data there are no lanes to compare", got=", ".join(idle), hint="give data, or leave it out"
+        )
     contract, findings = examined(given)
     if contract is None:
         return _invalid(findings)

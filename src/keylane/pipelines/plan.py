@@ -77,6 +77,8 @@ def question_of(made: Profile, asked: PlanRequest) -> Question:
             got=f"partitions {lanes(read)}",
             hint="leave --partitions out; --last and --max-records take less of every partition",
         )
+    if asked.max_over_mean is not None and asked.max_over_mean < 1:
+        raise UsageError.of("no lane is below the mean of all", got=asked.max_over_mean, allowed="1 or more")
     demand, binding = _demand(made, asked.demands)
     now = _lanes_now(made, asked)
     counts = None if asked.lanes is None else lane_counts(*asked.lanes)

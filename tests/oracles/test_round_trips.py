@@ -87,6 +87,7 @@ FAULTS: dict[str, tuple[str, Any, str]] = {
     "weights are rounded": ("keylane.cli.shards_keys._weight", rounded, "hash keys"),
     "a boundary is moved by one": ("keylane.cli.shards_plan.write", moved_by_one, "layouts"),
     "apply writes nothing": ("keylane.systems.atomic.replace_text", nothing_written, "plan and contract"),
+    "a link is taken for the file": ("keylane.systems.atomic.behind", lambda path: path, "plan and contract"),
     "the map is another": ("keylane.cli.assign.write", another_map, "assignments"),
 }
 

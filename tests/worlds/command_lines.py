@@ -498,7 +498,7 @@ REFUSED: tuple[Mode, ...] = (
         skip=frozenset(
             {"--from", "--nearest", "--expire", "--lanes", "--assign", "--id", "--time-column", "--lat", "--lng"}
             | {f"--{side}-{what}" for side in ("driver", "rider") for what in ("id", "time", "lat", "lng", "scale")}
-            | {"--scale", "--available", "--time-unit", "--format", "--master", "--conf", "--follow", "--verify"}
+            | {"--scale", "--available", "--format", "--master", "--conf", "--follow", "--verify"}
             | {"--report", "--driver-scale", "--rider-scale"}
         ),
     ),
@@ -512,7 +512,7 @@ REFUSED: tuple[Mode, ...] = (
         },
         codes=(),
         skip=frozenset(
-            {"--follow", "--by", "--lanes", "--no-partial", "--time-unit", "--ahead", "--state", "--max-files"}
+            {"--follow", "--by", "--lanes", "--no-partial", "--ahead", "--state", "--max-files"}
             | {"--format", "--master", "--conf"}
         ),
     ),
@@ -525,7 +525,7 @@ REFUSED: tuple[Mode, ...] = (
         (file("data.csv"),),
         {**K, "--dir": ("folder", "kafka")},
         codes=(1,),
-        skip=frozenset({"--topic", "--partitions", "--csv-null", "--delimiter"}),
+        skip=frozenset({"--topic", "--partitions", "--time", "--csv-null", "--delimiter"}),
     ),
     Mode(
         "brokers",
@@ -553,7 +553,6 @@ IDLE: dict[str, str] = {
     "--value-schema": "c.yaml",
     "--lanes": "8",
     "--windows": "6",
-    "--time-unit": "ms",
     "--today-lanes": "8",
     "--radius": "500",
     "--copies": "2",

@@ -98,7 +98,7 @@ def route(
     from keylane.contract.parse import load_contract
 
     loaded, conf = load_contract(contract), settings_from(settings)
-    check_applies(Applies(("journal",), options["after"] is not None, "--after PLAN"))
+    check_applies(Applies(("journal",), bool(options["after"]), "--after PLAN"))
     check_applies(*_applies(loaded, source, target, follow=follow, kind=options["kind"]))
     if dry_run:
         return _looked_ahead(loaded, source, target, options), output

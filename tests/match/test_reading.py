@@ -128,7 +128,7 @@ def test_parquet_may_have_other_types_that_mean_the_same(read: Read, tmp_path: P
     assert json.loads(dead[0].original)["note"] == "kept in a dead letter"
 
 
-@pytest.mark.parametrize("written", [1_763_208_000, 1_763_208_000_000, 1_763_208_000.0, "2025-11-15T12:00:00Z"])
+@pytest.mark.parametrize("written", [1_763_208_000, 1_763_208_000_000, "1763208000.0", "2025-11-15T12:00:00Z"])
 def test_a_time_is_what_its_size_says(written: Any, read: Read, tmp_path: Path) -> None:
     good, dead = read(lines(tmp_path / "a.jsonl", {**GOOD, "ts": written}, {**GOOD, "ts": "12:00"}))
     assert ([row.ts for row in good], [row.reason for row in dead]) == ([1_763_208_000_000_000], ["malformed-record"])

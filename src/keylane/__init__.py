@@ -4,6 +4,7 @@ The packages, in the order a record travels. A package imports only from those a
 the imports to hold that. Every module with its purpose: the file map in docs/architecture.md.
 
     errors, records       values that everything uses: the error root, Placement, Reason, Finding
+    extras                the command that installs a part of keylane where this one came from
     numbers               how counts, shares, sizes and times are written, everywhere
     formulas              the guard against formulas in CSV, put on and taken off
     private               folders and files out of the reach of other users, and temporary ones that no kill leaves

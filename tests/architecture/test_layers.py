@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: The way a record goes. A room imports from its own floor and from those above it.
 FLOORS: list[tuple[str, ...]] = [
-    ("first_moment", "moved", "errors", "records", "private", "numbers", "formulas"),
+    ("first_moment", "moved", "errors", "extras", "records", "private", "numbers", "formulas"),
     ("geo",),
     ("contract",),
     ("keys",),

@@ -115,14 +115,16 @@ def unspelled(frame: DataFrame) -> DataFrame:
     return frame.withColumn("keylane_source", F.lit(None).cast("binary"))
 
 
-def to_writers(frame: DataFrame, writers: int) -> DataFrame:
+def to_writers(frame: DataFrame, writers: int, readers: int = 0) -> DataFrame:
     """What `spark.kafka_writer` is mapped over: by part (0 writers) as the source reads them, otherwise by lane.
 
-    By lane, every slot's messages are in one task, in the order of the source.
+    By lane, every slot's messages are in one task, in the order of the source. With `readers` no more tasks than
+    these read them: what a task costs beside its records is most of a small batch.
     """
     rows = frame.select(*(F.col(f"keylane_{name}").alias(name) for name in (*WRITER_COLUMNS, "letter")))
     if not writers:
         return rows
+    rows = rows.coalesce(max(writers, readers)) if readers else rows
     return rows.repartitionById(writers, F.pmod("slot", F.lit(writers)).cast("int")).sortWithinPartitions(
         "part", "place"
     )

@@ -64,7 +64,7 @@ ELSEWHERE: Final[dict[str, dict[str, str]]] = {
         "--force": "of files",
     },
     "profile": {},
-    "route": {"--from": "source", "--dry-run": "dry_run", "--journal": "after of StreamOptions"},
+    "route": {"--from": "source", "--dry-run": "dry_run"},
     "verify": {},
 }
 #: Arguments that a command line has no use for, or has as an argument of its own.

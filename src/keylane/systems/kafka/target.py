@@ -193,7 +193,8 @@ class KafkaTarget(MessageTarget):
         from keylane.spark.messages import to_writers
 
         rows = self._slotted(messages.frame, plan, messages)
-        written, read = write(to_writers(rows, plan.writers), self._division(plan, messages.topic))
+        readers = self.some_writers if messages.topic else 0
+        written, read = write(to_writers(rows, plan.writers, readers), self._division(plan, messages.topic))
         # A zombie finds later batches too, and its result goes nowhere; for a living driver its own state is too old.
         if beyond := max((one.beyond for one in written.values()), default=0):
             raise newer_than_state(plan.batch, beyond)

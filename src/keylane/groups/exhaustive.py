@@ -80,7 +80,7 @@ def _path(came_from: dict[Any, tuple[Any, str] | None], state: Any) -> tuple[str
 
 
 class SmallState(NamedTuple):
-    """The coordinator, the members, what is on its way, and of each lane the epoch and position accepted last."""
+    """The coordinator, the members, what is on its way, and of each lane the term and position accepted last."""
 
     group: GroupState
     members: tuple[MemberState, ...]
@@ -186,16 +186,16 @@ class SmallGroup(NamedTuple):
         return f"{how}: {_text(message)}{refused}", self._moved_on(state, group, answers)
 
     def _committed(self, state: SmallState, request: Request, group: GroupState) -> SmallState:
-        lane, epoch = request.lane, (request.generation, request.number)
+        lane, term = request.lane, (request.generation, request.number)
         *last, position = state.accepted[lane]
         broken = state.broken
         if request.generation < group.generation:
             broken = "no commit of an earlier generation is accepted"
-        if epoch < tuple(last):
+        if term < tuple(last):
             broken = "no commit is accepted after one of a later owner"
         if request.position != position + 1:
             broken = "each group has every record once"
-        accepted = (*state.accepted[:lane], (*epoch, request.position), *state.accepted[lane + 1 :])
+        accepted = (*state.accepted[:lane], (*term, request.position), *state.accepted[lane + 1 :])
         return state._replace(accepted=accepted, broken=broken)
 
     def broken(self, state: SmallState) -> str | None:

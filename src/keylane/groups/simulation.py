@@ -401,10 +401,10 @@ class FreeLanes:
 
 
 class AcceptedWrites:
-    """What was accepted of each lane, by epoch, owner and position; anything that must not be there is a broken rule.
+    """What was accepted of each lane, by term, owner and position; anything that must not be there is a broken rule.
 
-    An epoch is any value that can be compared and that only grows. The rules: the epochs of a lane never decrease, one
-    epoch has one owner, and positions follow each other without a gap and without a repeat.
+    A term is any value that can be compared and that only grows. The rules: the terms of a lane never decrease, one
+    term has one owner, and positions follow each other without a gap and without a repeat.
     """
 
     __slots__ = ("_last", "accepted", "simulation")
@@ -414,18 +414,18 @@ class AcceptedWrites:
         self.accepted = 0
         self._last: dict[Any, tuple[Any, Any, int]] = {}
 
-    def note(self, lane: Any, epoch: Any, owner: Any, position: int) -> None:
+    def note(self, lane: Any, term: Any, owner: Any, position: int) -> None:
         """One accepted write."""
         self.accepted += 1
-        last_epoch, last_owner, last = self._last.get(lane, (epoch, owner, 0))
-        if epoch < last_epoch:
-            seen = f"{owner} wrote {lane} in {epoch} after {last_owner} in {last_epoch}"
+        last_term, last_owner, last = self._last.get(lane, (term, owner, 0))
+        if term < last_term:
+            seen = f"{owner} wrote {lane} in {term} after {last_owner} in {last_term}"
             self.simulation.breaks("no zombie writes", seen)
-        elif epoch == last_epoch and owner != last_owner:
-            self.simulation.breaks("one owner an epoch", f"{owner} and {last_owner} wrote {lane} in {epoch}")
+        elif term == last_term and owner != last_owner:
+            self.simulation.breaks("one owner a term", f"{owner} and {last_owner} wrote {lane} in {term}")
         if position != last + 1:
             self.simulation.breaks("every record once", f"{owner} wrote {position} of {lane} after {last}")
-        self._last[lane] = (epoch, owner, position) if epoch >= last_epoch else (last_epoch, last_owner, position)
+        self._last[lane] = (term, owner, position) if term >= last_term else (last_term, last_owner, position)
 
     def last(self, lane: Any) -> int:
         """The last position of a lane; 0 where there is none."""
@@ -437,36 +437,36 @@ class AcceptedWrites:
 
 
 class FencedLog:
-    """A log of lanes that takes a write only of the highest epoch that it knows of a lane; or, as a twin, of anybody.
+    """A log of lanes that takes a write only of the highest term that it knows of a lane; or, as a twin, of anybody.
 
-    A new owner announces its epoch first (`open`), and is given the position where it goes on. From then on no write of
-    an earlier epoch is accepted, however late it comes. Without that first step a write that is under way could still
+    A new owner announces its term first (`open`), and is given the position where it goes on. From then on no write of
+    an earlier term is accepted, however late it comes. Without that first step a write that is under way could still
     be accepted after the new owner has read where the lane ends.
     """
 
-    __slots__ = ("_epochs", "_fenced", "refused", "writes")
+    __slots__ = ("_fenced", "_terms", "refused", "writes")
 
     def __init__(self, writes: AcceptedWrites, *, fenced: bool) -> None:
         self.writes = writes
         self.refused = 0
         self._fenced = fenced
-        self._epochs: dict[Any, Any] = {}
+        self._terms: dict[Any, Any] = {}
 
-    def open(self, lane: Any, epoch: Any) -> int | None:
-        """The last position of a lane, from now on closed to earlier epochs; None for an earlier epoch."""
-        known = self._epochs.get(lane)
-        if self._fenced and known is not None and epoch < known:
+    def open(self, lane: Any, term: Any) -> int | None:
+        """The last position of a lane, from now on closed to earlier terms; None for an earlier term."""
+        known = self._terms.get(lane)
+        if self._fenced and known is not None and term < known:
             self.refused += 1
             return None
-        self._epochs[lane] = epoch
+        self._terms[lane] = term
         return self.writes.last(lane)
 
-    def write(self, lane: Any, epoch: Any, owner: Any, position: int) -> bool:
+    def write(self, lane: Any, term: Any, owner: Any, position: int) -> bool:
         """Whether it was accepted. What an owner sends twice is written once, with a fence and without."""
-        known = self._epochs.get(lane)
-        if self._fenced and (known is None or epoch < known):
+        known = self._terms.get(lane)
+        if self._fenced and (known is None or term < known):
             self.refused += 1
             return False
         if position > self.writes.last(lane) or owner != self.writes.owner(lane):
-            self.writes.note(lane, epoch, owner, position)
+            self.writes.note(lane, term, owner, position)
         return True

@@ -94,7 +94,7 @@ def test_clocks_drift() -> None:
     [
         ([(1, "a", 1), (1, "a", 2), (2, "b", 3)], []),
         ([(1, "a", 1), (2, "b", 2), (1, "a", 3)], ["no zombie writes"]),
-        ([(1, "a", 1), (1, "b", 2)], ["one owner an epoch"]),
+        ([(1, "a", 1), (1, "b", 2)], ["one owner a term"]),
         ([(1, "a", 1), (1, "a", 3)], ["every record once"]),
         ([(1, "a", 1), (1, "a", 1)], ["every record once"]),
     ],
@@ -103,8 +103,8 @@ def test_clocks_drift() -> None:
 def test_accepted_writes_are_checked(written: list[tuple[int, str, int]], broken: list[str]) -> None:
     world = simulation()
     writes = AcceptedWrites(world)
-    for epoch, owner, position in written:
-        writes.note("lane", epoch, owner, position)
+    for term, owner, position in written:
+        writes.note("lane", term, owner, position)
     assert [one.rule for one in world.broken] == broken
     assert writes.accepted == len(written)
 

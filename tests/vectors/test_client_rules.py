@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keylane.contract.client_rules import NEW_HASHES, rules_of
+from keylane.contract.client_rules import UNNAMED_HASHES, rules_of
 from keylane.hashing import HASHES
 from keylane.hashing.murmur3 import murmur3_32
-from keylane.measure.rules import SEARCHED, UNNAMED
+from keylane.measure.rules import SEARCHED_HASHES, UNNAMED
 from keylane.placement.fold import FOLDS
 
 GIVEN: dict[str, Any] = json.loads((Path(__file__).parent / "client_rules.json").read_text("utf-8"))
@@ -68,15 +68,15 @@ def test_no_column_is_empty(column: dict[str, Any]) -> None:
     assert len(hashes(column)) >= 17  # those in ASCII
 
 
-def test_every_new_hash_has_published_values() -> None:
-    assert set(NEW_HASHES) == {row["hash"] for row in GIVEN["hashes"]} - set(HASHES) | set(DIGESTS)
+def test_every_hash_without_a_name_has_published_values() -> None:
+    assert set(UNNAMED_HASHES) == {row["hash"] for row in GIVEN["hashes"]} - set(HASHES) | set(DIGESTS)
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _, _ in PUBLISHED} & UNNAMED.keys()))
 def test_a_hash_that_no_contract_names_is_as_published_alone_and_in_rows(name: str) -> None:
     for (hash_, seed, key), value in PUBLISHED.items():
         if hash_ == name:
-            found = next(one for one, of in SEARCHED if one.name == name and of == seed)
+            found = next(one for one, of in SEARCHED_HASHES if one.name == name and of == seed)
             mask = (1 << 27) - 1 if name == "erlang-phash2" else (1 << 32) - 1
             rows = np.frombuffer(key.encode() * 9, np.uint8).reshape(9, len(key.encode()))
             assert {found.one(key.encode()), *found.rows(rows).tolist()} == {value & mask}, (key, seed)

@@ -34,12 +34,12 @@ class ClientRule:
 
     @property
     def family(self) -> str:
-        """Hash and fold, as a partitioner's family; the seed is told apart by `rules_of`."""
+        """Hash and fold, as a partitioner's family; `rules_of` goes by the seed, too."""
         return f"{self.hash}/{self.fold}"
 
 
-#: Hashes of clients here that no contract names; `identify` looks for those that `measure.rules` lists.
-NEW_HASHES: Final[dict[str, str]] = {
+#: Hashes of clients here that no contract names; those that keylane computes: `measure.rules.UNNAMED`.
+UNNAMED_HASHES: Final[dict[str, str]] = {
     "fnv1": "FNV-1, 32 bits: for each byte, multiply by the prime, then xor it in",
     "java-bytes": "Arrays.hashCode(byte[]): from 1, h = 31 * h + the signed byte",
     "xxhash32": "XXH32 as published, seed 0",

@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 #: A writer is believed when chance alone would make it fit as well less often than this, all hypotheses together.
 BELIEF: Final = 1e-6
 #: Pairs that rules and lane counts are searched with: fewer on many lanes, where each says more.
-SEARCHED: Final = 400
-SEARCHED_OF_MANY: Final = 160
+SEARCHED_PAIRS: Final = 400
+SEARCHED_PAIRS_OF_MANY: Final = 160
 MANY: Final = 64
 MOST_WRITERS: Final = 4
 #: A mixture that holds is rejected this often, all tests of it together.
 REJECT: Final = 1e-4
-#: Distinct keys from which anything is said of who placed them.
+#: Distinct keys from which anything is stated of who placed them.
 FEWEST: Final = 20
 #: Distinct keys from which a part of the data is given to a writer, and keys that it alone must explain.
 PARTIAL: Final = 150
@@ -184,7 +184,7 @@ def _path(find: _Search, seen: int, given: int | None, tried: float) -> list[_St
     left = np.arange(len(find.y))
     path: list[_Step] = []
     while len(path) < MOST_WRITERS and len(left) >= 4:
-        most = SEARCHED if seen <= MANY else SEARCHED_OF_MANY
+        most = SEARCHED_PAIRS if seen <= MANY else SEARCHED_PAIRS_OF_MANY
         look = left if len(left) <= most else left[np.linspace(0, len(left) - 1, most).astype(np.int64)]
         chosen = _best(find, look, _probability(find, now)[look], seen, given, now.model)
         if chosen is None:
@@ -280,7 +280,7 @@ def _fitted(find: _Search, model: Sequence[tuple[Rule, int]]) -> tuple[NDArray[n
 def shares_of(
     fits: NDArray[np.bool_], y: NDArray[np.int64], n_q: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Expectation and maximisation over rows that are told apart by their lane and by which writers explain them.
+    """Expectation and maximisation over rows that are distinguished by their lane and by which writers explain them.
 
     `fits` has a row for each writer. Gives the shares of writers and, last, of the rest; the lanes of the rest; and the
     log-likelihood.
@@ -612,7 +612,7 @@ def _too_steady(find: _Search, step: _Step, pairs: Pairs, *, whole: bool) -> str
     return None
 
 
-# What is said of a mixture that holds.
+# What is stated of a mixture that holds.
 
 
 def _settled(
@@ -686,7 +686,7 @@ def _count_proven(find: _Search, step: _Step, fits: NDArray[np.bool_], seen: int
     mine = np.flatnonzero(fits[number] & ~smaller.any(axis=0))
     if len(mine) < FEWEST:
         return False
-    look = mine[:: max(1, len(mine) // SEARCHED)]
+    look = mine[:: max(1, len(mine) // SEARCHED_PAIRS)]
     y, keys = find.y[look], find.keys.take(_as_indices(look))
     worst, hashed = 0, rule.hashed(keys)
     for other in find.rules:

@@ -2,7 +2,7 @@
 
     Rule          one of them: keys and a lane count -> lanes
     rules_for     those worth trying on keys of this type and form
-    named         the partitioner that a rule is, where a contract has a name for it; `spelled` says it by its parts
+    named         the partitioner that a rule is, where a contract has a name for it; `spelled` names it by its parts
     future_keys   keys like those that were seen, to ask where two rules will part
 
 Which rules explain data, and how sure that is: `mixture`. Clients that use a rule without a name:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _USUAL: Final = {"crc32/unsigned": "librdkafka-consistent-random", "fnv1a/absolute": "sarama-hash"}
 #: How a form of key is named whose keys have five bytes of a schema registry before them.
 STRIPPED: Final = " behind a registry header"
-#: What a serializer makes of a text or a number, and no contract can name: its form -> how it is said.
+#: What a serializer makes of a text or a number, and no contract can name: its form -> how it is written in words.
 UNNAMED_FORMS: Final = {
     "json": "a JSON string, in double quotes",
     "int64le": "8 bytes, little-endian",
@@ -76,7 +76,7 @@ UNNAMED: Final = {
     )
 }
 #: Every hash that is searched, with its seed where that is not the usual one.
-SEARCHED: Final[tuple[tuple[Hash, int | None], ...]] = (
+SEARCHED_HASHES: Final[tuple[tuple[Hash, int | None], ...]] = (
     *((hash_, None) for hash_ in HASHES.values()),
     *((hash_, None) for hash_ in UNNAMED.values()),
     *_SEEDED,
@@ -257,7 +257,7 @@ def rules_for(keys: pa.Array, space: KeySpace | None = None) -> list[Rule]:
     forms = _forms(plain(keys))
     found: dict[tuple[Any, ...], Rule] = {}
     for form, strip in forms:
-        for hash_, seed in SEARCHED:
+        for hash_, seed in SEARCHED_HASHES:
             if not _sees(hash_, form):
                 continue
             typed = TYPED.get(form) if hash_.name == "spark-murmur3" else None

@@ -52,6 +52,14 @@ DRAWN, FEW_SHARDS = 66, 33
 _NOT_COMPARED: Final = "clients of Kafka do not write to shards, and are not compared; --all does"
 #: Characters of a key in a table of several.
 LONG_KEY: Final = 120
+encoding_option = click.option(
+    "--encoding",
+    "-e",
+    type=click.Choice(ENCODINGS),
+    default="utf8",
+    show_default=True,
+    help="How KEY becomes bytes; raw: KEY is hex.",
+)
 
 
 class _WithPlaces(click.Command):
@@ -90,14 +98,7 @@ def _beginning(_context: click.Context, _option: click.Parameter, typed: str) ->
 @click.option("--contract", "-c", "path", type=click.Path(), help="Show the contract's decision, then every client's.")
 @click.option("--field", "-f", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the record; repeatable.")
 @click.option("--position", type=click.IntRange(min=0), help="The record's position, for rules that use it.")
-@click.option(
-    "--encoding",
-    "-e",
-    type=click.Choice(ENCODINGS),
-    default="utf8",
-    show_default=True,
-    help="How KEY becomes bytes; raw: KEY is hex.",
-)
+@encoding_option
 @click.option("--null", is_flag=True, help="Explain the null key.")
 @click.option(
     "--keys-from", type=click.File("r", encoding="utf-8-sig"), help="A file with one key a line; - for stdin."

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from keylane.cli.explain import key_bytes, record_of
+from keylane.cli.explain import encoding_option, key_bytes, record_of
 from keylane.cli.options import range_from, range_options, reading_from, reading_options
 from keylane.cli.output import Result, Section, output_option
-from keylane.contract.names import ENCODINGS, PARTITIONERS
+from keylane.contract.names import PARTITIONERS
 from keylane.numbers import count, plural
 from keylane.numbers import lanes as lanes_in_words
 
@@ -39,14 +39,7 @@ NOT_FOUND = 4
     help="Read the lane that this client gives it; repeatable. Default, without a contract: every client's.",
 )
 @click.option("--all-lanes", is_flag=True, help="Read every lane, whoever may have written the key.")
-@click.option(
-    "--encoding",
-    "-e",
-    type=click.Choice(ENCODINGS),
-    default="utf8",
-    show_default=True,
-    help="How KEY becomes bytes; raw: KEY is hex.",
-)
+@encoding_option
 @click.option(
     "--count", "most_found", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Stop at so many."
 )

@@ -6,6 +6,7 @@ Each planted fault is a reader of times as it was, or nearly is; every one of th
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -31,8 +32,8 @@ def claimed(case: TimeCase, folder: Path) -> list[str]:
     words += ["--csv-null", ""] if case.ending == "csv" else []
     ran = run([*words, "--engine", "local", "-o", "json"], folder=folder)
     if ran.code:
-        told = "Traceback" not in ran.err and "at" in ran.err and ran.code in (1, 2)
-        return [] if case.refused and told else [f"refused: {ran.err}"]
+        named = "Traceback" not in ran.err and re.search(r"'at'|\bat:", ran.err) and ran.code in (1, 2)
+        return [] if case.refused and named else [f"refused: {ran.err}"]
     windows = json.loads(ran.out)["windows"]
     return judged(case, windows["edges"], windows["records"])
 

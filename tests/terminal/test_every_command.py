@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEYLANE = (sys.executable, "-m", "keylane")
-MOMENTS = ("early", "middle", "late")
 #: What nobody wants to see on a terminal.
 UGLY = re.compile(r"Traceback|Exception|ERROR:|py4j|^\s+at \S+\(|File \"", re.MULTILINE)
 #: In `make test`: those without Java, and one with it.

@@ -45,7 +45,6 @@ def test_twin_the_hostile_name_is_hostile() -> None:
 
 # Every command on hostile names. What is there: {file} and {folder} with such names, {gone} without a file.
 
-PROFILE_OF = Path(__file__).parents[2] / "net" / "profiles"
 CALLS = [
     ("explain", [HOSTILE, "-n", "15"]),
     ("explain", [HOSTILE, "-c", "{gone}"]),

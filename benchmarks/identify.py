@@ -50,7 +50,7 @@ print(int(peak.split()[1]) / 1024)
 
 
 def run() -> Iterator[Figure]:
-    """The truth of what is said, then how long it takes to say it."""
+    """False statements about known streams, then how long an answer takes."""
     yield from _truth()
     yield from _of_20_000_rows()
     yield from _of_5_million_rows()

@@ -13,7 +13,7 @@ import click
 
 #: A word of a command: what is in quotes is one.
 _WORDS: Final = re.compile(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+")
-#: A command that stands alone in its line, and what is said of it after two spaces or more.
+#: A command that stands alone in its line, and what it does, after two spaces or more.
 _EXAMPLE: Final = re.compile(
     r"(?P<indent> +)(?P<command>(?:keylane|eval|export|kafka-[a-z-]+\.sh) \S.*?)(?P<about>  +\S.*)?"
 )

@@ -362,8 +362,8 @@ def checked(command: Callable[..., Any]) -> Callable[..., Any]:
     """A command that refuses, before it does anything, values that no option takes; every command is one.
 
     An empty text is what a variable of a script that is not set leaves behind, and would be taken for an option that
-    was not given; text that is no UTF-8 can be written nowhere; and no number is without an end. A name that is
-    not known is said to be that of the option that it was typed for.
+    was not given; text that is no UTF-8 can be written nowhere; and no number is without an end. The error
+    for an unknown name has the option that it was given to.
     """
 
     @wraps(command)

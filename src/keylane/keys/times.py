@@ -2,7 +2,7 @@
 
     TimeField        a column and how its values are written, as `--time` has it: `ts`, `ts:ms`, `ts:%d/%m/%Y %H:%M`
     micros_of        the times of a column of Arrow, and which rows have none
-    sizes_of, unit_of  the unit of a column's whole numbers by their size, refused where it cannot be told
+    sizes_of, unit_of  the unit of a column's whole numbers by their size, refused where it cannot be inferred
     TimeEnds         the first and the last time, without a few that lie far from all others
 
 A column of times holds timestamps, dates, numbers or text. A number without a unit is read by its own size, in the one

@@ -82,7 +82,7 @@ class Streams:
 
     @property
     def stopped(self) -> str:
-        """The same, once producers have stopped that say so to nobody."""
+        """The same, once producers that acknowledge nothing have stopped."""
         return self.run if self.named else f"{self.run} --producers-stopped"
 
     @property
@@ -356,6 +356,6 @@ def _first(streams: Streams, due: int | None) -> tuple[PlannedStep, ...]:
         steps.append(PlannedStep("operator", f"raise metadata.epoch in {streams.new_file} to {due}", why, command))
     # A plan of the contract as it was before its epoch was raised is not carried out.
     if streams.saves and (due is not None or not streams.is_saved):
-        why = "what carries it out, and whoever asks how far it is, goes by one file"
+        why = "run, status and verify all read the plan from one file"
         steps.append(PlannedStep("operator", f"save the plan as {streams.plan}", why, streams.saves))
     return tuple(steps)

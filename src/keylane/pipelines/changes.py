@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from keylane.systems.endpoint import StreamOptions
 
-#: Where the journal of a migration is, unless somebody says so: beside its plan.
+#: Where the journal of a migration is, unless it is given: beside its plan.
 JOURNAL_ENDING: Final = ".journal"
 
 

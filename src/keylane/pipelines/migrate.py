@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import StreamOptions
 
 
-#: What is said of a mirror of a stream that has had another contract before: which keys that is about nobody knows yet.
+#: The note on a mirror of a stream that has had another contract before: which keys it concerns is not known yet.
 TWO_LANES: Final = (
     "the old contract is not the first of its stream: a key that an earlier change has put into two of its lanes is "
     "copied as those lanes come, and may lose its order; not where the records of before have expired"
@@ -141,7 +141,7 @@ def plan_migrate(
     )
 
 
-#: Where a plan is saved that nobody has named a file for.
+#: Where a plan is saved for which no file is given.
 PLAN_FILE: Final = "plan.json"
 
 

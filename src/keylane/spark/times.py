@@ -192,7 +192,7 @@ def unit_in(frame: DataFrame, field: Field, unread: Column | None = None) -> tup
 
 
 def _sized_number(field: Field) -> Column | None:
-    """The number that the size of a value is told by; None for a column whose type has no numbers."""
+    """The number whose size shows the unit of a value; None for a column whose type has no numbers."""
     if field.kind == "integer":
         return field.column.cast("bigint")
     if isinstance(field.held, DoubleType | FloatType):

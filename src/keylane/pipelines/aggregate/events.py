@@ -99,7 +99,7 @@ class Events:
 
 
 def noted_units(raw: DataFrame, times: Sequence[Field], given: AggregateOptions) -> dict[str, str]:
-    """In which unit numbers of each time field are, where nobody has said so; refused where they are of several."""
+    """The unit of each time field's numbers, where none is given; refused where they are of several."""
     found: dict[str, str] = {}
     for one in times:
         unit = unit_in(raw, one)[0] if given.form_of(one.name) is None else None

@@ -247,7 +247,7 @@ class Sides:
     copies: DataFrame
     dead: DataFrame
     records: tuple[int | None, int | None]
-    #: How times were read, where nobody has said so.
+    #: How times were read, where no unit or format was given.
     notes: tuple[str, ...] = ()
 
 

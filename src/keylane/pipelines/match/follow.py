@@ -69,7 +69,7 @@ _OF_CHECKPOINT: Final = re.compile(r"STATE_STORE|STATEFUL_OPERATOR|checkpoint of
 
 
 def _of_times(sides: tuple[MatchSource, MatchSource]) -> list[str]:
-    """How times are read that nobody has said the unit of."""
+    """How times are read whose unit is not given."""
     text = "times that are numbers are read each by its size, as seconds to nanoseconds; text is UTC"
     return [text] * any(one.columns.moment.form is None for one in sides)
 

@@ -49,7 +49,7 @@ _OF_TOPICS: Final = ("keylane_part", "keylane_clock", "keylane_slot", "keylane_b
 
 
 def noted_unit(frame: DataFrame, columns: Columns, side: str) -> str:
-    """In which unit numbers of the time are, where nobody has said so; refused where they are of several or of none."""
+    """The unit of a time's numbers, where none is given; refused where they are of several or of none."""
     if columns.moment.form is not None:
         return ""
     unread = F.col(MALFORMED) if MALFORMED in frame.columns else None

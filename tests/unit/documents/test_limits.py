@@ -29,6 +29,9 @@ def test_a_name_that_can_be_no_path_has_its_form() -> None:
         **dict.fromkeys(("only", "since", "until", "since_row", "until_row", "to_the_end")),
         "examples": [],
         "fixes": [],
+        "rule": None,
+        "clients": [],
+        "not_told_from": [],
     }
     assert IdentifiedWriter.model_validate({"partitioner": "kafka-java", **shared, "lanes": None}).lanes is None
     with pytest.raises(ValidationError):

@@ -239,8 +239,8 @@ def formats(trip: Trip) -> Iterator[str]:
             name = f"data.{form}"
             text = json.dumps(trip.document(*[name if word == "{}" else word for word in words]))
             found[form] = json.loads(text.replace(name, "data"))
-            # How long a line is differs, and so what a profile is made of.
-            for name in ("profile", "bytes", "fingerprint"):
+            # How long a line is differs, and how a time is written, and so what a profile is made of.
+            for name in ("profile", "bytes", "fingerprint", "how"):
                 found[form].pop(name, None)
         for form in ("csv", "jsonl"):
             yield from trip.compared(f"{' '.join(words[:1] + words[2:3])} of {form}", found["parquet"], found[form])

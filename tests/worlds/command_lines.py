@@ -516,6 +516,17 @@ REFUSED: tuple[Mode, ...] = (
             | {"--format", "--master", "--conf"}
         ),
     ),
+    Mode(
+        "find",
+        "",
+        (("k1", "text"),),
+        {"--from": ("address", "kafka://127.0.0.1:1/t")},
+        codes=(),
+        skip=frozenset(
+            {"--contract", "--encoding", "--all-lanes", "--last", "--since", "--until", "--max-records", "--partitions"}
+            | {"--count", "--partitioner", "--kafka", "--kafka-file", "--value"}
+        ),
+    ),
     Mode("aggregate verify", "", (("none", "folder"),), codes=(1, 2), skip=frozenset({"--state"})),
     Mode("aggregate explain", "", (("none", "folder"),), codes=(1, 2), skip=frozenset({"--lanes", "--report"})),
     Mode("dev kafka env", "", given={"--dir": ("folder", "kafka")}, codes=(1,)),

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from keylane.cli.explain import encoding_option, key_bytes, record_of
-from keylane.cli.options import range_from, range_options, reading_from, reading_options
+from keylane.cli.options import (
+    Applies,
+    check_applies,
+    range_from,
+    range_options,
+    reading_applies,
+    reading_from,
+    reading_options,
+)
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import PARTITIONERS
 from keylane.numbers import count, plural
@@ -78,6 +86,7 @@ def find(
 
     if path is not None and partitioners:
         raise click.UsageError("--contract and --partitioner both say which lanes to read; hint: leave one out")
+    check_applies(Applies(("fields",), path is not None, "--contract"), *reading_applies(source))
     reading = replace(reading_from(options), read_range=range_from(options, time.time()))
     if path is not None:
         from keylane.contract.parse import load_contract
@@ -92,8 +101,6 @@ def find(
         typed = key if key is not None else ", ".join(fields)
         sought = Sought(typed, record=record, contract=contract, all_lanes=all_lanes)
     else:
-        if fields:
-            raise click.UsageError("--field goes with --contract")
         if key is None:
             raise click.UsageError("KEY is needed")
         named = dict.fromkeys(partitioners)

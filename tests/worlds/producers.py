@@ -205,6 +205,7 @@ KINDS: Final[dict[str, int]] = {
     "by key": 3,
     "grown": 5,
     "grown, another": 2,
+    "switched": 2,
     "hot key pinned": 2,
     "hot key spread": 2,
 }
@@ -424,7 +425,7 @@ class _Drawing:
         rows = distinct if skew == "once" else int(min(20_000, distinct * self.log_uniform(1, 8)))
         keyless = {"keyless": 1.0, "listed and keyless": float(rng.uniform(0.05, 0.6))}.get(self.kind, 0.0)
         hot = {"hot key pinned": "pinned", "hot key spread": "spread"}.get(self.kind, "")
-        grown = self.kind.startswith("grown")
+        in_turn = self.kind.startswith("grown") or self.kind == "switched"
         text = _POPULATIONS[self.population] not in {"int", "binary"}
         drawn = Recipe(
             seed=self.seed,
@@ -434,7 +435,7 @@ class _Drawing:
             rows=max(rows, distinct * 3) if hot else rows,
             writers=writers,
             shares=shares,
-            mixed_by="time" if grown else "key" if self.kind == "by key" else "record",
+            mixed_by="time" if in_turn else "key" if self.kind == "by key" else "record",
             skew="hot" if hot else skew,
             keyless=self.pick(("random", "round-robin", "sticky")) if keyless else "",
             keyless_share=keyless,
@@ -465,6 +466,9 @@ class _Drawing:
             before = max(2, int(self.count / self.pick((1.25, 1.5, 2, 2, 3, 4))))
             share = float(self.rng.uniform(0.05, 0.95))
             return (replace(rule, lanes=before), replace(rule, lanes=max(self.count, before + 1))), (share, 1 - share)
+        if self.kind == "switched":
+            share = float(self.rng.uniform(0.2, 0.8))
+            return (first, _unlike(first, self.listed)), (share, 1 - share)
         second = {
             "mixed listed": self.listed,
             "by key": self.listed,

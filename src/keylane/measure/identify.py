@@ -130,6 +130,8 @@ class Identification:
     long_rows: int = 0
     #: Whether the keys were given as texts that spell numbers, where their writer hashed the numbers.
     spelled_numbers: bool = False
+    #: Whether the leading writer has ended while another goes on: set by who has read the rows in their order.
+    leading_ended: bool = False
 
     @property
     def leading(self) -> int:
@@ -158,6 +160,9 @@ class Identification:
         elif first.lanes is not None:
             why = f"all records were placed on {first.lanes} of {self.lanes} lanes"
             found = why, "records from after the growth"
+        elif self.leading_ended:
+            why = f"{first.name} wrote most of the records, and has ended while another writer goes on"
+            found = why, "records from after the change"
         elif apart is not None:
             why = f"{first.name} cannot be told from {apart.name}, which would place other keys elsewhere"
             found = why, "a sample of more distinct keys"

@@ -97,6 +97,7 @@ def identify(
     traces: tuple[Trace, ...] = ()
     if len(found.writers) > 1:
         found, traces = _traced(stream, columns, found, time, watch)
+        found = replace(found, leading_ended=_has_ended(found, traces))
         if (grown := growth(found, traces)) is not None:
             found = replace(found, notes=(_grew(found, *grown, timed=time is not None), *found.notes))
     contract = _contract(endpoint.address.name, columns[0], found)
@@ -106,6 +107,13 @@ def identify(
         found = replace(found, notes=(*found.notes, *looked.why_raw()))
     fixes = ways_to_agree(found, traces)
     return IdentifiedData(found, traces, fixes, contract, columns[0], time is not None, endpoint.messages)
+
+
+def _has_ended(found: Identification, traces: Sequence[Trace]) -> bool:
+    """Whether what only the leading writer explains ends before what only another one explains."""
+    if not traces or traces[found.leading].last is None:
+        return False
+    return not traces[found.leading].to_the_end and any(one.to_the_end and one.last is not None for one in traces)
 
 
 @dataclass(slots=True)

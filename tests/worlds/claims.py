@@ -257,8 +257,10 @@ class _Truth:
         told = max(0.05, 1 - (alike.sum() / max(1, others.sum())))
         error = sqrt(max(share * (1 - share), 1 / len(self.lanes)) / len(self.lanes)) / told
         if case.recipe.mixed_by == "key" or case.recipe.hot:
-            weights = np.bincount(case.codes[self.keyed]) / len(self.lanes)
-            error += sqrt(float((weights**2).sum()) * share * (1 - share)) * (1 - told)
+            # Nobody can tell whose a key is that another writer would have put in the same lane.
+            other = np.any([self.own[n] == self.lanes for n in self.wrote if n not in mine] or [others], axis=0)
+            unsure = np.bincount(case.codes[self.keyed][fits & other]) / len(self.lanes)
+            error += sqrt(float((unsure**2).sum()) * max(share * (1 - share), 0.05))
         more = float(alike.mean()) if case.recipe.hot or case.recipe.mixed_by == "time" else 0.0
         return share - SHARE - ERRORS * error, share + SHARE + ERRORS * error + more
 

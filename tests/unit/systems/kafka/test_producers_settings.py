@@ -122,4 +122,4 @@ except ImportError as error:
 
 def test_without_confluent_kafka_the_extra_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True, timeout=120)
-    assert "keylane[kafka]" in done.stdout.strip()
+    assert "[kafka]" in done.stdout.strip()

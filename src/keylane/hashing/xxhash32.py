@@ -18,18 +18,18 @@ U32: Final = 0xFFFFFFFF
 
 
 def xxhash32(key: bytes, seed: int = 0) -> int:
-    """XXH32 of the key: four lanes of 16 bytes a step, then words, then bytes, then three shifts.
+    """XXH32 of the key: four sums over 16 bytes a step, then words, then bytes, then three shifts.
 
     >>> hex(xxhash32(b"abc"))
     '0x32d153ff'
     """
     length, at = len(key), 0
     if length >= 16:
-        lanes = [seed + P1 + P2, seed + P2, seed, seed - P1]
+        sums = [seed + P1 + P2, seed + P2, seed, seed - P1]
         while at + 16 <= length:
-            lanes = [_round(v, w) for v, w in zip(lanes, unpack_from("<4I", key, at), strict=True)]
+            sums = [_round(v, w) for v, w in zip(sums, unpack_from("<4I", key, at), strict=True)]
             at += 16
-        h = sum(_turned(v, by) for v, by in zip(lanes, (1, 7, 12, 18), strict=True))
+        h = sum(_turned(v, by) for v, by in zip(sums, (1, 7, 12, 18), strict=True))
     else:
         h = seed + P5
     h = h + length & U32
@@ -43,8 +43,8 @@ def xxhash32(key: bytes, seed: int = 0) -> int:
     return h ^ h >> 16
 
 
-def _round(lane: int, word: int) -> int:
-    return _turned(lane + word * P2 & U32, 13) * P1 & U32
+def _round(one: int, word: int) -> int:
+    return _turned(one + word * P2 & U32, 13) * P1 & U32
 
 
 def _turned(h: Any, by: int) -> Any:
@@ -58,15 +58,15 @@ def xxhash32_rows(rows: NDArray[np.uint8], seed: int = 0) -> NDArray[Any]:
 
     length, at = rows.shape[1], 0
     if length >= 16:
-        lanes = [seeded(rows, start & U32) for start in (seed + P1 + P2, seed + P2, seed, seed - P1)]
+        sums = [seeded(rows, start & U32) for start in (seed + P1 + P2, seed + P2, seed, seed - P1)]
         while at + 16 <= length:
-            lanes = [
+            sums = [
                 _turned(v + word(rows, at + 4 * n) * P2, 13) * P1  # wraps at 32 bits
-                for n, v in enumerate(lanes)
+                for n, v in enumerate(sums)
             ]
             at += 16
         h = seeded(rows, length)
-        for v, by in zip(lanes, (1, 7, 12, 18), strict=True):
+        for v, by in zip(sums, (1, 7, 12, 18), strict=True):
             h += _turned(v, by)
     else:
         h = seeded(rows, seed + P5 + length & U32)

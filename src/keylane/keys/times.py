@@ -29,7 +29,16 @@ from keylane import numbers
 from keylane.errors import DataError, UsageError
 from keylane.keys.arrow_bytes import nulls_of, plain
 from keylane.keys.read import FURTHEST, TICKS
-from keylane.keys.time_forms import NO_OFFSET, UNITS, days_since_1970, format_of, offset_of, readings, split_time
+from keylane.keys.time_forms import (
+    NO_OFFSET,
+    UNITS,
+    days_since_1970,
+    format_of,
+    offset_of,
+    part_number,
+    readings,
+    split_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,7 +74,6 @@ _PARTS: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
     r"(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,12}))?(?: ?(UTC|Z|[+-][0-9]{2}(?::?[0-9]{2})?))?)?)?"
 )
-_LENGTHS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,8 +366,6 @@ def _of_format(array: pa.Array, form: str) -> Times:
 
 def _parts_of(name: str, texts: pa.Array) -> NDArray[np.int64]:
     """A part of a format as numbers: there are few different texts of each."""
-    from keylane.keys.time_forms import part_number
-
     coded = texts.dictionary_encode()
     known = np.array([part_number(name, text) for text in coded.dictionary.to_pylist()], np.int64)
     return known[coded.indices.to_numpy(zero_copy_only=False)] if len(known) else np.zeros(len(texts), np.int64)
@@ -390,18 +396,13 @@ def text_micros(text: str) -> int | None:
     if parts is None:
         return None
     year, month, day, hour, minute, second = (int(one or 0) for one in parts.groups()[:6])
-    if not (1 <= month <= 12 and 1 <= day <= _days(year, month) and hour < 24 and minute < 60 and second < 60):
+    if not (1 <= month <= 12 and day >= 1 and hour < 24 and minute < 60 and second < 60):
         return None
-    offset = offset_of(parts[8] or "Z")
-    if offset == NO_OFFSET:
+    offset, days = offset_of(parts[8] or "Z"), days_since_1970(year, month, day)
+    if offset == NO_OFFSET or days >= days_since_1970(year + month // 12, month % 12 + 1, 1):
         return None
-    seconds = ((int(days_since_1970(year, month, day)) * 24 + hour) * 60 + minute - offset) * 60 + second
+    seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second
     return seconds * 1_000_000 + int(f"{parts[7] or '':0<6}"[:6])
-
-
-def _days(year: int, month: int) -> int:
-    leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return _LENGTHS[month - 1] + leap
 
 
 # The first and the last time, without strays.

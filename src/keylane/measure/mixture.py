@@ -26,6 +26,7 @@ from math import erfc, exp, log, sqrt
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 
 from keylane.keys.arrow_bytes import as_binary, lengths_and_data
 from keylane.measure.rules import distinct_hashes, rules_for
@@ -33,7 +34,6 @@ from keylane.measure.rules import distinct_hashes, rules_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from keylane.measure.placed import Pairs
@@ -226,7 +226,7 @@ def _best(
     q = _smoothed(np.bincount(y, minlength=find.n_q))
     # A lane that no pair is in, for keys that do not fit and lanes that are not there.
     q = np.append(q, 0.0)
-    keys = find.keys.take(_as_indices(look))
+    keys = find.keys.take(pa.array(look))
     tries: list[tuple[float, int, Rule, int]] = []
     order = {rule: number for number, rule in enumerate(find.rules)}
     for first, alike in distinct_hashes(find.rules):
@@ -255,12 +255,6 @@ def _best(
     counts_known = {lanes for _, lanes in known} | ({given} if given else set())
     _, _, rule, lanes = min(near, key=lambda one: (one[3] not in counts_known, one[1], one[3]))
     return rule, lanes
-
-
-def _as_indices(rows: NDArray[np.int64]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(rows)
 
 
 def _gain(hit: NDArray[np.bool_], luck: float, base: NDArray[np.float64]) -> float:
@@ -370,7 +364,7 @@ def _independent(find: _Search, rule: Rule, lanes: int, fits: NDArray[np.bool_],
     at = find.at(rule, lanes)
     mine = np.flatnonzero(fits)
     some = mine[np.linspace(0, len(mine) - 1, min(len(mine), 4 * rank + 64)).astype(np.int64)]
-    bits = _bits(find.keys.take(_as_indices(some)))
+    bits = _bits(find.keys.take(pa.array(some)))
     for bit in range(lanes.bit_length() - 1):
         if not _is_sum(bits, at[some] >> bit & 1):
             return None
@@ -379,19 +373,14 @@ def _independent(find: _Search, rule: Rule, lanes: int, fits: NDArray[np.bool_],
 
 def _bits(keys: pa.Array) -> list[int]:
     """Each key as one number whose last bit is always set; numbers by their text, as a hash may see them."""
-    import pyarrow as pa
-
-    values = keys.cast(pa.string()) if pa.types.is_integer(keys.type) else keys
-    return [
-        int.from_bytes(bytes(key)[-64:], "big") << 8 | (len(key) & 127) << 1 | 1
-        for key in as_binary(values).to_pylist()
-    ]
+    texts = _bytes_of(keys).to_pylist()
+    return [int.from_bytes(bytes(key)[-64:], "big") << 8 | (len(key) & 127) << 1 | 1 for key in texts]
 
 
 def _rank(keys: pa.Array) -> int:
     """How many bits of the keys vary independently: the rank of the keys over the field of two elements, less one."""
     some = np.linspace(0, len(keys) - 1, min(len(keys), 1_500)).astype(np.int64)
-    return max(1, len(_basis(_bits(keys.take(_as_indices(some))))) - 1)
+    return max(1, len(_basis(_bits(keys.take(pa.array(some))))) - 1)
 
 
 def _basis(rows: list[int]) -> dict[int, int]:
@@ -513,8 +502,6 @@ def _cells(
 
 
 def _bytes_of(keys: pa.Array) -> pa.Array:
-    import pyarrow as pa
-
     return as_binary(keys.cast(pa.string()) if pa.types.is_integer(keys.type) else keys)
 
 
@@ -651,7 +638,7 @@ def _rivals(find: _Search, rule: Rule, lanes: int, fits: NDArray[np.bool_], numb
         return
     y, allowed = find.y[mine], _allowed(lanes, len(mine))
     head = mine[:: max(1, len(mine) // 200)]
-    head_keys, head_y = find.keys.take(_as_indices(head)), find.y[head]
+    head_keys, head_y = find.keys.take(pa.array(head)), find.y[head]
     head_allowed = min(allowed, 0.1 * len(head))
     for first, alike in distinct_hashes(find.rules):
         hashed = first.hashed(head_keys)
@@ -687,7 +674,7 @@ def _count_proven(find: _Search, step: _Step, fits: NDArray[np.bool_], seen: int
     if len(mine) < FEWEST:
         return False
     look = mine[:: max(1, len(mine) // SEARCHED_PAIRS)]
-    y, keys = find.y[look], find.keys.take(_as_indices(look))
+    y, keys = find.y[look], find.keys.take(pa.array(look))
     worst, hashed = 0, rule.hashed(keys)
     for other in find.rules:
         if other.hash_of_form == rule.hash_of_form:

@@ -2,7 +2,7 @@
 
 A name can be deleted and recreated, and then offsets that were read mean other records, and what was written is gone.
 What a system knows a stream by: `Endpoint.identity`. Where it is kept: the head of a target (`folders.folder`) or of a
-state (`kafka.state`).
+state (`messages.state`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def same_stream(known: str, now: str, known_id: str | None, now_id: str | None) 
     if known == now:
         return True
     systems = {one.partition("://")[0] for one in (known, now)}
-    return bool(known_id) and known_id == now_id and len(systems) == 1 and name_in(known) == name_in(now)
+    return bool(known_id) and known_id == now_id and len(systems) == 1 and stream_in(known) == stream_in(now)
 
 
-def name_in(address: str) -> str:
+def stream_in(address: str) -> str:
     """The stream that an address names.
 
-    >>> name_in("kafka://b1:9092,b2:9092/payments"), name_in("kinesis://eu/s?endpoint=http://127.0.0.1:4567")
+    >>> stream_in("kafka://b1:9092,b2:9092/payments"), stream_in("kinesis://eu/s?endpoint=http://127.0.0.1:4567")
     ('payments', 's')
     """
     return address.partition("?")[0].rpartition("/")[2]

@@ -243,10 +243,6 @@ class Target(Journalled):
         """The manifest of the last batch that is committed."""
         return read_latest(self.path)
 
-    def manifests(self) -> Iterator[Manifest]:
-        """Those that are kept, oldest first."""
-        yield from read_manifests(self.path)
-
     def staging(self, batch: int) -> Path:
         """A new folder for the files of a batch."""
         return self.journal.staging(batch)

@@ -29,7 +29,7 @@ from keylane.errors import DataError, TargetError, UsageError
 from keylane.records import Parked, RecordLimits
 from keylane.systems.checkpoint import batch_offsets, check_checkpoint, drop_unforced
 from keylane.systems.folders.folder import Counts, TakenFile
-from keylane.systems.identity import name_in, same_stream
+from keylane.systems.identity import same_stream, stream_in
 from keylane.systems.journal import (
     OWN,
     Journalled,
@@ -98,7 +98,7 @@ class RouteHead:
     @property
     def target_id(self) -> str:
         """What the system knows the target by; nothing where that is not known."""
-        return self.topic_ids.get(name_in(self.target), "")
+        return self.topic_ids.get(stream_in(self.target), "")
 
     def following(self, former: RouteHead, change: ContractChange | None) -> RouteHead:
         """The former head as this one follows it: with the contract and the stream that a change has put in its place.
@@ -107,7 +107,7 @@ class RouteHead:
         """
         if change is None or (former.fingerprint, self.fingerprint) != (change.old, change.new):
             return former
-        streams = (name_in(former.target), name_in(self.target))
+        streams = (stream_in(former.target), stream_in(self.target))
         return replace(
             former,
             contract=self.contract,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,10 @@ from tests.worlds.life import (
     Outcome,
     TopicWorld,
     drawn,
+    lived,
     new_seeds,
     read_steps,
     report,
-    shown,
-    shrunk,
 )
 
 if TYPE_CHECKING:
@@ -132,22 +132,9 @@ def test_new_lives(live: Callable[..., Counter[str]]) -> None:
     reached: Counter[str] = Counter()
     verbs = {name: by for name, by in {**VERBS, **ON_TOPICS}.items() if name not in {"hide", "bring back"}}
     for seed in new_seeds(6):
-        steps = drawn(seed, 16, verbs)
-        try:
-            reached += live(steps, known_failures=True)
-        except LifeError as error:
-            smaller = shown(shrunk(steps, lambda some: _fails(live, some), tries=8))
-            pytest.fail(f"seed {seed}: {error}\nsmaller: {smaller}")
+        reached += lived(partial(live, known_failures=True), seed, drawn(seed, 16, verbs), tries=8)
     print(*report(reached), sep="\n")
     assert not {f"verb {verb}" for verb in verbs} - reached.keys()
-
-
-def _fails(live: Callable[..., Counter[str]], steps: Sequence[Step]) -> bool:
-    try:
-        live(steps, known_failures=True)
-    except LifeError:
-        return True
-    return False
 
 
 # Faults of the package, each with a life that has to fail by it.

@@ -16,11 +16,10 @@ from tests.worlds.life import (
     LifeError,
     Outcome,
     drawn,
+    lived,
     new_seeds,
     read_steps,
     report,
-    shown,
-    shrunk,
 )
 
 from keylane.systems.folders import folder
@@ -88,25 +87,13 @@ def test_lives_of_fixed_seeds(live: Callable[[Sequence[Step]], Counter[str]]) ->
 
 
 @pytest.mark.faults
-def test_new_lives(live: Callable[[Sequence[Step]], Counter[str]], request: pytest.FixtureRequest) -> None:
+def test_new_lives(live: Callable[[Sequence[Step]], Counter[str]]) -> None:
     """Each with a seed of its own; one that fails is made smaller."""
     reached: Counter[str] = Counter()
     for seed in new_seeds(20):
-        steps = drawn(seed, 25, VERBS)
-        try:
-            reached += live(steps)
-        except LifeError as error:
-            pytest.fail(f"seed {seed}: {error}\nsmaller: {shown(shrunk(steps, lambda some: _fails(live, some)))}")
+        reached += lived(live, seed, drawn(seed, 25, VERBS))
     print(*report(reached), sep="\n")
     assert not {f"verb {verb}" for verb in VERBS} - reached.keys()
-
-
-def _fails(live: Callable[[Sequence[Step]], Counter[str]], steps: Sequence[Step]) -> bool:
-    try:
-        live(steps)
-    except LifeError:
-        return True
-    return False
 
 
 # Faults of the package, each with a life that has to fail by it.

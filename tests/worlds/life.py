@@ -223,6 +223,22 @@ class LifeError(AssertionError):
     """A life did not keep the promise: the steps up to there are in the text."""
 
 
+def lived(live: Callable[[list[Step]], Counter[str]], seed: int, steps: list[Step], tries: int = 24) -> Counter[str]:
+    """What a drawn life reached; one that fails is made smaller, and both are in the error."""
+
+    def fails(some: list[Step]) -> bool:
+        try:
+            live(some)
+        except LifeError:
+            return True
+        return False
+
+    try:
+        return live(steps)
+    except LifeError as error:
+        raise LifeError(f"seed {seed}: {error}\nsmaller: {shown(shrunk(steps, fails, tries))}") from error
+
+
 @dataclass
 class Life:
     """One life. `reached` counts verbs, faults with how they ended, and ways on."""

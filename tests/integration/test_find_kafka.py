@@ -83,7 +83,7 @@ def test_what_another_writer_put_elsewhere_is_not_called_absent(broker: Cluster,
     assert ended.code == 4
     assert "not found in what was read" in ended.out
     for more in ({}, {"all_lanes": True}, {"partitioner": "librdkafka-consistent-random"}):
-        assert keylane.find(KEY, address, **more).found == 1  # type: ignore[arg-type]  # options by name
+        assert keylane.find(KEY, address, **more).found == 1
     absent = keylane.find("nobody", address, all_lanes=True)
     assert (absent.found, absent.everywhere) == (0, True)
     assert run("find", "nobody", "--from", address, "--all-lanes").out.startswith("there is none")
@@ -130,7 +130,9 @@ def test_what_bounds_the_reading_leaves_it_in_part(asked: dict[str, Any], seen: 
 def test_keys_that_are_no_text_are_found_by_their_encoding(broker: Cluster, topic: Callable[..., str]) -> None:
     name, number = topic(LANES), (7_000_000_001).to_bytes(8, "big")
     producer = Producer({**librdkafka_settings(broker)})
-    producer.produce(name, b"{}", number, partitioner("kafka-java").lane(number, LANES))
+    lane = partitioner("kafka-java").lane(number, LANES)
+    assert lane is not None
+    producer.produce(name, b"{}", number, lane)
     assert producer.flush(60) == 0
     address = f"kafka://{broker.bootstrap}/{name}"
     assert keylane.find(7_000_000_001, address, encoding="int64be").found == 1

@@ -135,7 +135,7 @@ def test_a_time_is_what_its_size_says(written: Any, read: Read, tmp_path: Path) 
 
 
 def test_times_of_several_units_are_refused_and_one_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [{**GOOD, "ts": 1_763_208_000 + at} for at in range(50)]
+    rows: list[dict[str, Any]] = [{**GOOD, "ts": 1_763_208_000 + at} for at in range(50)]
     given = Options(1000.0)
 
     def raw(path: Path) -> Any:

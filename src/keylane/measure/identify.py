@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 STRAY: Final = 1e-3
 FEW_ROWS: Final = 3
 STRAY_OF_FEW: Final = 0.05
+#: A share is off by no more, beside what the sample allows.
+SHARE_ERROR: Final = 0.02
 #: A writer of fewer of the records is none that a sample can show.
 LEAST: Final = 1e-4
 #: A contract is written where its writers explain this share of the records.
@@ -233,6 +235,16 @@ def _named(sample: Sample, found: Mixture, pairs: Pairs, keys: pa.Array, at: NDA
     ahead = future_keys(pairs.keys, np.random.default_rng(_SEED))
     if share[:-1].min() < LEAST:
         return _answer(sample, pairs, list(_why_not(sample, found, pairs)))
+    if lanes == 2 and few >= FEW_KEYS and float(share[-1]) - float(none_fit.mean()) > SHARE_ERROR:
+        names = ", ".join(next(iter(named(placer.rule)), spelled(placer.rule)) for placer in found.placers)
+        part = numbers.share(1 - float(none_fit.mean()))
+        why = f"{names} places {part} of the records as they are seen; on two lanes the others may be of any rule"
+        return _answer(sample, pairs, [f"{why}, so that its share cannot be told"])
+    if not found.scatters and (apart := _between_writers(share, fits, keys)) > SHARE_ERROR:
+        why = (
+            f"several writers, each with keys of its own, and heavy keys that they place alike: {numbers.share(apart)}"
+        )
+        return _answer(sample, pairs, [f"{why} of the records may be of one or the other"])
     writers = [_writer(sample, found, number, float(part), lanes, ahead) for number, part in enumerate(share[:-1])]
     writers.sort(key=lambda writer: -writer.share)
     rest = float(share[-1])
@@ -275,6 +287,20 @@ def _but_for_few_keys(share: NDArray[np.float64], keys: pa.Array, none_fit: NDAr
     left = float(rest.mean())
     total = float(share[:-1].sum())
     return np.append(np.round(share[:-1] * ((1 - left) / total if total else 0.0), 12), left)
+
+
+def _between_writers(share: NDArray[np.float64], fits: NDArray[np.bool_], keys: pa.Array) -> float:
+    """How far shares may be off where each key has one writer: keys that several writers place alike go either way.
+
+    Three deviations of their records' share, each key by itself; of keys that came once that is the sample's own error.
+    """
+    both = np.flatnonzero(fits.sum(axis=0) > 1)
+    if not len(both):
+        return 0.0
+    code = pc.dictionary_encode(keys.take(pa.array(both))).indices.to_numpy()
+    rows = np.bincount(code).astype(float)
+    largest = float(share[:-1].max())
+    return 3 * float(np.sqrt((rows * (rows - 1)).sum() * largest * (1 - largest))) / len(keys)
 
 
 def _are_strays(rest: float, rows: int) -> bool:

@@ -20,7 +20,7 @@ them would be luck. What is made of the answer: `identify`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import erfc, exp, log, sqrt
 from typing import TYPE_CHECKING, Final
@@ -95,6 +95,8 @@ class Mixture:
     #: For each writer: other rules that place its keys as well as it does.
     rivals: tuple[tuple[Rule, ...], ...] = ()
     rules: tuple[Rule, ...] = ()
+    #: Whether keys that came again change their lane, as they do where writers take turns and not keys of their own.
+    scatters: bool = False
     #: Lane counts that were searched.
     counts: tuple[int, int] = (0, 0)
     #: Bits of the keys that vary independently.
@@ -151,7 +153,9 @@ def explained(pairs: Pairs, highest: int, given: int | None = None, space: KeySp
     for step in reversed(path):
         why = _does_not_hold(find, step, pairs, rank)
         if why is None:
-            return _settled(find, step, blank, seen, given, tuple(refused))
+            return replace(
+                _settled(find, step, blank, seen, given, tuple(refused)), scatters=_scatters(find, step, pairs)
+            )
         refused.append((*step.model[-1], why))
     return Mixture(tried=tried, refused=tuple(refused[::-1]), rules=tuple(rules), counts=(fewest, top), rank=rank)
 
@@ -580,8 +584,24 @@ def _too_steady(find: _Search, step: _Step, pairs: Pairs, *, whole: bool) -> str
     related to the true one may not.
     """
     unlike = not _related(step.model) and not any(rule.hash.name in POLYNOMIALS for rule, _ in step.model)
-    if (whole and unlike) or len(pairs.again) < 30:
+    if whole and unlike:
         return None
+    expected, moved = _moves(find, step, pairs)
+    if expected and moved < 0.2 * expected:
+        came = len(pairs.again)
+        return f"{came} keys came again, {moved} of them in another lane, where {expected:.0f} would have"
+    return None
+
+
+def _scatters(find: _Search, step: _Step, pairs: Pairs) -> bool:
+    expected, moved = _moves(find, step, pairs)
+    return bool(expected) and moved > 0.5 * expected
+
+
+def _moves(find: _Search, step: _Step, pairs: Pairs) -> tuple[float, int]:
+    """How many keys that came again a mixture by record moves, and how many did; 0 where too few would show it."""
+    if len(pairs.again) < 30:
+        return 0.0, 0
     rows = pairs.again
     at = [find.at(rule, lanes)[rows] for rule, lanes in step.model]
     # Shares of these records: among distinct pairs a second writer of known keys counts more than it wrote.
@@ -594,9 +614,7 @@ def _too_steady(find: _Search, step: _Step, pairs: Pairs, *, whole: bool) -> str
         in_q = np.where((lane >= 0) & (lane < find.n_q), q[np.clip(lane, 0, find.n_q - 1)], 0.0)
         same = same + 2 * one * share[-1] * in_q
     expected, moved = float((1 - np.minimum(same, 1.0)).sum()), int((pairs.first_at != pairs.last_at).sum())
-    if expected > 12 and moved < 0.2 * expected:
-        return f"{len(rows)} keys came again, {moved} of them in another lane, where {expected:.0f} would have"
-    return None
+    return (expected if expected > 12 else 0.0), moved
 
 
 # What is stated of a mixture that holds.
@@ -617,16 +635,8 @@ def _settled(
     )
     rivals = tuple(tuple(_rivals(find, rule, lanes, fits, number)) for number, (rule, lanes) in enumerate(step.model))
     proven = given is None and float(step.share[-1]) < WHOLE and _count_proven(find, step, fits, seen, blank.tried)
-    return Mixture(
-        placers,
-        float(step.share[-1]),
-        blank.tried,
-        refused[::-1],
-        proven,
-        rivals,
-        blank.rules,
-        blank.counts,
-        blank.rank,
+    return replace(
+        blank, placers=placers, rest=float(step.share[-1]), refused=refused[::-1], proven=proven, rivals=rivals
     )
 
 

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 def test_every_row_becomes_a_record_whatever_the_file_is(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("k,n\n007,1\nx,\n", "utf-8")
     assert list(rows_of(str(tmp_path / "a.csv"), "k", StreamOptions())) == [
-        (b"007", b'{"k": "007", "n": "1"}'),
-        (b"x", b'{"k": "x", "n": ""}'),
+        (b"007", b'{"k": "007", "n": "1"}', None),
+        (b"x", b'{"k": "x", "n": ""}', None),
     ]
     line = b'{"k": 7, "deep": {"a": [1, 2]}}'
     (tmp_path / "a.jsonl").write_bytes(line + b"\n" + b'{"k": null}\n')
-    assert list(rows_of(str(tmp_path / "a.jsonl"), "k", StreamOptions())) == [(b"7", line), (None, b'{"k": null}')]
+    assert list(rows_of(str(tmp_path / "a.jsonl"), "k", StreamOptions())) == [
+        (b"7", line, None),
+        (None, b'{"k": null}', None),
+    ]
     parquet.write_table(pa.table({"k": ["a", None], "n": [1, 2]}), tmp_path / "a.parquet")
     found = list(rows_of(str(tmp_path / "a.parquet"), "k", StreamOptions()))
-    assert [(key, json.loads(value)) for key, value in found] == [
+    assert [(key, json.loads(value)) for key, value, _ in found] == [
         (b"a", {"k": "a", "n": 1}),
         (None, {"k": None, "n": 2}),
     ]

@@ -158,7 +158,8 @@ def test_a_partitioner_left_out_or_wrong_is_noticed() -> None:
 
 def test_every_public_name_is_a_heading_with_an_example() -> None:
     told = sections(text("api.md"))
-    assert [name for name in keylane.__all__ if "```python" not in told.get(f"`{name}`", "")] == []
+    # `py` is Python that needs a broker, and is not run.
+    assert [name for name in keylane.__all__ if "```py" not in told.get(f"`{name}`", "")] == []
 
 
 def test_every_name_of_the_spark_room_is_a_heading_with_an_example() -> None:

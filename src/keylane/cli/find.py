@@ -16,7 +16,7 @@ from keylane.cli.options import (
     range_options,
     reading_applies,
     reading_from,
-    reading_options,
+    topic_options,
 )
 from keylane.cli.output import Result, Section, output_option
 from keylane.contract.names import PARTITIONERS
@@ -52,7 +52,7 @@ NOT_FOUND = 4
     "--count", "most_found", type=click.IntRange(1, 10_000), default=10, show_default=True, help="Stop at so many."
 )
 @range_options
-@reading_options
+@topic_options
 @output_option
 def find(
     key: str | None,

@@ -313,10 +313,11 @@ range_options: Final = grouped(
     click.option("--max-records", "most", type=click.IntRange(min=1), help="For topics: at most this many records."),
     click.option("--partitions", metavar="LIST", help="For topics: only these partitions, such as 0,3,8-11."),
 )
-#: How streams are read.
-reading_options: Final = grouped(csv_options, client_options, _values)
+#: How topics are read, and how streams of any kind.
+topic_options: Final = grouped(client_options, _values)
+reading_options: Final = grouped(csv_options, topic_options)
 #: How streams are read on Spark.
-profiling_options: Final = grouped(csv_options, client_options, _values, _connector)
+profiling_options: Final = grouped(reading_options, _connector)
 _READING: Final = ("value", "value_schema", "message", "csv_null", "delimiter")
 _CONNECTING: Final = ("jars", "packages")
 _ROUTING: Final = (
@@ -327,7 +328,7 @@ _ROUTING: Final = (
 
 def reading_from(arguments: Arguments) -> StreamOptions:
     """Take the options that say how streams are read out of a command's; the rest stays."""
-    return _stream_options(arguments, *_READING, *(name for name in ("dead_letters", "state") if name in arguments))
+    return _stream_options(arguments, *_READING, "dead_letters", "state")
 
 
 def profiling_from(arguments: Arguments) -> StreamOptions:
@@ -349,7 +350,8 @@ def routing_from(arguments: Arguments) -> StreamOptions:
 def _stream_options(arguments: Arguments, *names: str) -> StreamOptions:
     from keylane.systems.endpoint import StreamOptions
 
-    return StreamOptions(properties_from(arguments), **{name: arguments.pop(name) for name in names})
+    given = {name: arguments.pop(name) for name in names if name in arguments}
+    return StreamOptions(properties_from(arguments), **given)
 
 
 #: The parameters of `range_options`.

@@ -132,6 +132,8 @@ class Identification:
     long_rows: int = 0
     #: Whether the keys were given as texts that spell numbers, where their writer hashed the numbers.
     spelled_numbers: bool = False
+    #: A lane count that explains the data as well as `lanes` does, as where only some lanes were looked at.
+    rival_lanes: int | None = None
     #: Whether the leading writer has ended while another goes on: set by who has read the rows in their order.
     leading_ended: bool = False
 
@@ -165,6 +167,9 @@ class Identification:
         elif self.leading_ended:
             why = f"{first.name} wrote most of the records, and has ended while another writer goes on"
             found = why, "records from after the change"
+        elif self.rival_lanes is not None:
+            why = f"{self.rival_lanes} lanes explain it as well as {self.lanes}"
+            found = why, "--lanes N, or records of all lanes and of more distinct keys"
         elif apart is not None:
             why = f"{first.name} cannot be told from {apart.name}, which would place other keys elsewhere"
             found = why, "a sample of more distinct keys"
@@ -251,7 +256,8 @@ def _named(sample: Sample, found: Mixture, pairs: Pairs, keys: pa.Array, at: NDA
     left = round(float(none_fit.mean()) * sample.keyed)
     strays = _are_strays(rest, sample.keyed)
     shown = writers if strays else [*writers, Writer(None, rest)]
-    notes = list(_notes(sample, writers, lanes, lanes_from))
+    rival = found.rival_count if lanes_from == "seen" and top == lanes else None
+    notes = list(_notes(sample, writers, lanes, lanes_from, rival))
     if strays and left:
         match = numbers.agree(left, "matches", "match")
         notes.insert(
@@ -271,6 +277,7 @@ def _named(sample: Sample, found: Mixture, pairs: Pairs, keys: pa.Array, at: NDA
         lanes=lanes,
         lanes_from=lanes_from,
         unexplained_rows=left,
+        rival_lanes=rival,
         spelled_numbers=any(writer.encoding in _NUMBERS for writer in writers) and not pa.types.is_integer(keys.type),
     )
 
@@ -378,7 +385,7 @@ def _steadiness(pairs: Pairs) -> str:
     return "each key keeps its lane, so some rule of the key decides it"
 
 
-def _notes(sample: Sample, writers: Sequence[Writer], lanes: int, lanes_from: str) -> Iterator[str]:
+def _notes(sample: Sample, writers: Sequence[Writer], lanes: int, lanes_from: str, rival: int | None) -> Iterator[str]:
     if not sample.whole:
         part = f"one row in {1 << sample.halved}"
         yield f"judged by a sample of {part}, drawn evenly over all {numbers.count(sample.keyed)}"
@@ -394,6 +401,8 @@ def _notes(sample: Sample, writers: Sequence[Writer], lanes: int, lanes_from: st
         yield f"lane count {lanes} proven: any other count is a million times less likely"
     elif lanes_from == "seen" and all(writer.lanes for writer in writers):
         yield f"a record is in lane {sample.highest}, so there are {lanes} lanes or more; hint: --lanes N"
+    elif lanes_from == "seen" and rival is not None:
+        yield f"lane count {lanes} fits, and so does {rival}: the sample does not prove it; hint: --lanes N"
     elif lanes_from == "seen":
         yield f"lane count {lanes} fits, but the sample does not prove it; hint: --lanes N"
 

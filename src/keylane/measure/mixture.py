@@ -101,6 +101,8 @@ class Mixture:
     counts: tuple[int, int] = (0, 0)
     #: Bits of the keys that vary independently.
     rank: int = 0
+    #: A lane count that explains the sample about as well as the largest of the mixture; None where there is none.
+    rival_count: int | None = None
 
 
 @dataclass(slots=True)
@@ -634,9 +636,15 @@ def _settled(
         for (rule, lanes), share, gain, fit in zip(step.model, step.share, step.gains, fits, strict=False)
     )
     rivals = tuple(tuple(_rivals(find, rule, lanes, fits, number)) for number, (rule, lanes) in enumerate(step.model))
-    proven = given is None and float(step.share[-1]) < WHOLE and _count_proven(find, step, fits, seen, blank.tried)
+    settled, rival_count = _count_settled(find, step, fits, seen, blank.tried) if given is None else (False, None)
     return replace(
-        blank, placers=placers, rest=float(step.share[-1]), refused=refused[::-1], proven=proven, rivals=rivals
+        blank,
+        placers=placers,
+        rest=float(step.share[-1]),
+        refused=refused[::-1],
+        proven=settled and float(step.share[-1]) < WHOLE,
+        rivals=rivals,
+        rival_count=rival_count,
     )
 
 
@@ -669,27 +677,33 @@ def _allowed(lanes: int, keys: int) -> float:
     return min(-log(BELIEF) / log(max(2, lanes)), 0.05 * keys)
 
 
-def _count_proven(find: _Search, step: _Step, fits: NDArray[np.bool_], seen: int, tried: float) -> bool:
-    """Whether every other lane count is a million times less likely than the largest of a mixture.
+def _count_settled(
+    find: _Search, step: _Step, fits: NDArray[np.bool_], seen: int, tried: float
+) -> tuple[bool, int | None]:
+    """Whether every other lane count is a million times less likely than the largest of a mixture; else the nearest.
 
     Asked of every fold of the same hash, over the pairs that no smaller count explains: each that a rule misses costs
-    it the log of its lanes at least. Of another hash no count fits more than chance does.
+    it the log of its lanes at least. Of another hash no count fits more than chance does. Where only some lanes of a
+    stream were looked at, a multiple of the count explains them as well.
     """
     number = max(range(len(step.model)), key=lambda n: step.model[n][1])
     rule, lanes = step.model[number]
     if lanes < seen:
-        return False
+        return False, None
     smaller = np.delete(fits, number, axis=0)
     mine = np.flatnonzero(fits[number] & ~smaller.any(axis=0))
     if len(mine) < FEWEST:
-        return False
+        return False, None
     look = mine[:: max(1, len(mine) // SEARCHED_PAIRS)]
     y, keys = find.y[look], find.keys.take(pa.array(look))
-    worst, hashed = 0, rule.hashed(keys)
+    worst, nearest, hashed = 0, None, rule.hashed(keys)
     for other in find.rules:
         if other.hash_of_form == rule.hash_of_form:
             counts = _counts(other, seen, None)
             counts = counts[counts != lanes]
             if len(counts):
-                worst = max(worst, int((other.grid(hashed, counts) == y[:, None]).sum(axis=0).max()))
-    return (len(look) - worst) * log(max(2, lanes)) > tried - log(BELIEF)
+                hits = (other.grid(hashed, counts) == y[:, None]).sum(axis=0)
+                if int(hits.max()) > worst:
+                    worst, nearest = int(hits.max()), int(counts[hits.argmax()])
+    settled = (len(look) - worst) * log(max(2, lanes)) > tried - log(BELIEF)
+    return settled, None if settled else nearest

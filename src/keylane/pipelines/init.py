@@ -230,7 +230,8 @@ def _remarks(seen: IdentifiedData | None, source: PartitionerSource) -> Iterator
     if seen is not None and seen.contract is not None:
         yield from remarks(seen)
     elif seen is not None:
-        yield "The data does not show who wrote it; its lane count is the least that it can be."
+        why, _ = seen.found.no_contract or ("no partitioner explains the lanes", "")
+        yield f"The data does not show this contract: {why}; its lane count is the least that it can be."
     if source == "given":
         yield "The partitioner is the one that was asked for."
     if source == "assumed":

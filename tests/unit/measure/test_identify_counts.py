@@ -129,3 +129,29 @@ def test_numbers_are_found_as_digits_and_in_wide_columns(width: int) -> None:
     for keys in (pa.array(numbers, pa.int64()), pa.array([str(n) for n in numbers])):
         found = identify([pa.record_batch({"key": keys, "lane": pa.array(lanes, pa.int32())})])
         assert (found.verdict, found.writers[0].encoding) == ("one-writer", f"int{8 * width}be")
+
+
+@pytest.mark.parametrize(
+    ("count", "kept", "fits"),
+    [(24, range(12), 12), (24, range(11), 12), (64, (1, 2), 4), (48, (0, 3, 6, 9), 12)],
+    ids=["the lower half", "less than half", "two lanes", "every third"],
+)
+def test_records_of_some_lanes_do_not_show_the_count_and_no_contract_follows(
+    count: int, kept: tuple[int, ...], fits: int
+) -> None:
+    keys = [f"m-{i}" for i in range(40_000)]
+    pairs = [(key, at) for key in keys if (at := lane(key, count)) in kept]
+    found = ask([key for key, _ in pairs], [at for _, at in pairs])
+    assert (found.verdict, found.lanes, found.lanes_from) == ("one-writer", fits, "seen")
+    assert found.rival_lanes is not None
+    assert found.no_contract is not None
+    assert "--lanes" in found.no_contract[1]
+    given = ask([key for key, _ in pairs], [at for _, at in pairs], count)
+    assert (given.lanes_from, given.rival_lanes, given.no_contract) == ("given", None, None)
+
+
+def test_records_of_all_lanes_have_no_rival_count_where_a_part_is_unexplained() -> None:
+    rest = random.Random(9)
+    lanes = [lane(key, 12) if rest.random() > 0.08 else rest.randrange(12) for key in KEYS]
+    found = ask(KEYS, lanes)
+    assert (found.lanes_from, found.rival_lanes, found.no_contract) == ("seen", None, None)

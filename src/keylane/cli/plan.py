@@ -171,7 +171,8 @@ def plan(
     \b
     keylane plan payments.profile --contract today.yaml
     keylane plan payments/ --key merchant --time paid_at --lanes 12..128 --contract today.yaml --explain
-    keylane plan payments.profile --contract today.yaml --out plan.json && keylane apply plan.json
+    keylane plan payments.profile --contract today.yaml --out plan.json
+    keylane apply plan.json
     keylane plan payments.profile --lanes 12 --write payments.yaml --report plan.html
     keylane plan pings/ --place lat,lng --time ts --lanes 60 --write places.yaml
     keylane plan results/ --lanes 16..128

@@ -83,6 +83,11 @@ class Hot(Document):
     """Why lanes are hot."""
 
     verdict: str
+    mixed: str = Field("", description="What is known of several writers; empty where there is one.")
+    as_seen: bool = Field(
+        False,
+        description="Whether lanes are those that records were found in, which the contract gives others.",
+    )
     cause: Literal["fair", "wide-range", "one-key", "few-keys", "unlucky-hash", "mixed-writer"]
     alarm: bool = Field(description="Whether a fair hash would fill lanes so in less than alpha of looks.")
     alpha: Number

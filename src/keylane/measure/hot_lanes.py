@@ -55,7 +55,9 @@ _SAYS: Final[dict[Cause, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class HotLane:
-    """One hot lane. `keys` are ranks, 0 the heaviest of the stream; `share_of_heaviest` is a share of the lane.
+    """One hot lane. `keys` are ranks, 0 the heaviest of the stream.
+
+    `share` and `over_mean` are of the lane as it was seen, `share_of_heaviest` of what the contract puts there.
 
     `chance`: how often a fair hash of the same keys fills some lane as much; at most that, where it is below `alpha`.
     """
@@ -72,14 +74,17 @@ class HotLane:
 
 @dataclass(frozen=True, slots=True)
 class HotVerdict:
-    """The stream as a whole: the cause of its fullest hot lane, and all of it in a sentence.
+    """The stream as a whole: the cause of its fullest hot lane, and all of it in a sentence; `mixed` are its writers.
 
     `alarm`: a fair hash of these keys would fill its lanes so in less than `alpha` of cases. `misplaced`: at least
-    this share of the records is not in the lane of the contract; None when it was not measured.
+    this share of the records is not in the lane of the contract; None when it was not measured. `as_seen`: lanes are
+    those that the records were found in, because the contract's are others.
     """
 
     cause: Cause
     says: str
+    mixed: str
+    as_seen: bool
     alarm: bool
     chance: float
     effective_keys: float
@@ -112,8 +117,13 @@ def of_width(width: float, lanes: int) -> str:
 
 def of_one(part: float, left: float) -> str:
     """The evidence for one key."""
-    without = f"without that key the lane would carry {left:.2f} times its fair share"
+    without = f"without that key the lane would carry {left:.2f} times an even share of the lighter keys"
     return f"its heaviest key holds {numbers.share(part)} of it; {without}"
+
+
+def by_contract_only(evidence: str) -> str:
+    """Evidence from keys, beside a load that was seen: a key is counted in the lane that the contract gives it."""
+    return f"with every record in the lane of its key, {evidence}"
 
 
 def of_many(part: float, chance: float) -> str:
@@ -148,14 +158,13 @@ def verdict(
     fullest: float,
 ) -> HotVerdict:
     """The stream in a sentence or two."""
-    mixed = mixed or (writers is not None and writers.verdict == "mixed")
+    as_seen, mixed = mixed, mixed or (writers is not None and writers.verdict == "mixed")
     cause: Cause = hot[0].cause if hot else "mixed-writer" if mixed else "fair"
     says = _sentence(hot, cause, fullest)
-    if mixed:
-        says += f" {_who(misplaced, writers)}"
     if chance < alpha and "unlucky-hash" not in {lane.cause for lane in hot}:
         says += f" A fair hash of these keys fills the lanes like this {_often(chance)}."
-    return HotVerdict(cause, says, chance < alpha, chance, effective_keys, misplaced)
+    who = _who(misplaced, writers) if mixed else ""
+    return HotVerdict(cause, says, who, as_seen, chance < alpha, chance, effective_keys, misplaced)
 
 
 def _sentence(hot: tuple[HotLane, ...], cause: Cause, fullest: float) -> str:
@@ -263,7 +272,7 @@ def why_hot(
     hot = _hot(seen, chances, alpha, worth)
     usual = fair_fullest(keys.runs, lanes, rng) if len(hot) else np.zeros(0)
     found = tuple(
-        _wide(lane, seen, keys, float(shares[lane]), chances)
+        _wide(lane, seen, by_contract, keys, float(shares[lane]), chances)
         if shares is not None and _is_wide(lane, seen, by_contract, float(shares[lane]))
         else _judged(lane, seen, by_contract, keys, _chance(lane, chances, usual, keys, alpha), misplaced, alpha, worth)
         for lane in hot
@@ -355,9 +364,16 @@ def _is_wide(lane: int, seen: NDArray[np.float64], by_contract: NDArray[np.float
     return 2 * (share * float(seen.sum()) - float(seen.mean())) >= excess > 2 * strangers
 
 
-def _wide(lane: int, seen: NDArray[np.float64], keys: _Keys, share: float, chances: NDArray[np.float64]) -> HotLane:
+def _wide(
+    lane: int,
+    seen: NDArray[np.float64],
+    by_contract: NDArray[np.float64],
+    keys: _Keys,
+    share: float,
+    chances: NDArray[np.float64],
+) -> HotLane:
     load, total = float(seen[lane]), float(seen.sum())
-    part = keys.heaviest_of(lane) / load
+    part = keys.heaviest_of(lane) / float(by_contract[lane]) if by_contract[lane] else 0.0
     evidence = of_width(share, keys.lanes)
     return HotLane(
         lane, load / total, load * keys.lanes / total, "wide-range", evidence, (), part, float(chances[lane])
@@ -392,10 +408,10 @@ def _judged(
     alpha: float,
     worth: float,
 ) -> HotLane:
-    load, mean = float(seen[lane]), float(seen.mean())
-    strangers, heaviest = load - float(by_contract[lane]), keys.heaviest_of(lane)
-    # Some records of the key may stand elsewhere; of what should be here it is no more than all.
-    part = heaviest / max(load, float(by_contract[lane]))
+    load, mean, promised = float(seen[lane]), float(seen.mean()), float(by_contract[lane])
+    strangers = load - promised
+    # How many records of a key stand elsewhere was not counted: its share is of what the contract puts here.
+    part = keys.heaviest_of(lane) / promised if promised else 0.0
     named: tuple[int, ...] = ()
     cause: Cause
     if strangers > 0 and 2 * strangers >= load - mean:
@@ -407,8 +423,10 @@ def _judged(
     else:
         few = _making_up(lane, load - mean, keys)
         named = tuple(keys.rank(int(key)) for key in few)
-        held = float(keys.records[few].sum()) / load
+        held = float(keys.records[few].sum()) / promised if promised else 0.0
         cause, evidence = "few-keys", of_few(len(few), held, keys.runs.effective, keys.lanes, chance)
+    if cause != "mixed-writer" and seen is not by_contract:
+        evidence = by_contract_only(evidence)
     return HotLane(lane, load / float(seen.sum()), load / mean, cause, evidence, named, part, chance)
 
 

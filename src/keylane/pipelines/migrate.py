@@ -92,14 +92,18 @@ def plan_migrate(
     once = target is None or open_endpoint(target, options).writes_once
     named = source or f"kafka:{was.spec.streams[0]}"
     words = ["keylane", "migrate", "plan", old, new, "--from", named]
-    given = {"--to": target, "--old-lanes": lanes[0], "--new-lanes": lanes[1], "--mode": mode}
+    # A mirror is of two streams, and a plan that lacks one of them is not carried out.
+    streams_of = was.spec.streams[0], now.spec.streams[0]
+    into = target or (f"kafka:{streams_of[1]}" if streams_of[0] != streams_of[1] else None)
+    given = {"--to": into, "--old-lanes": lanes[0], "--new-lanes": lanes[1], "--mode": mode}
     words += [str(word) for option, value in given.items() if value is not None for word in (option, value)]
     words += [word for name in producers for word in ("--producer", name)]
     words += [word for name in groups for word in ("--group", name)]
     words += ["--no-gate"] * (not gated) + ["--dual-write"] * dual
     file = saved or PLAN_FILE
     saves = f"{join(words)}{again} --out {quote(file)}{' --force' if saved else ''}"
-    streams = Streams(named, target or "", old, new, once, file, saves, saved is not None, bool(producers))
+    ready = saved is not None and source is not None and into == target
+    streams = Streams(named, target or "", old, new, once, file, saves, ready, bool(producers))
     planned = plan_migration(before, after, streams, mode, dual=dual)
     calls = None
     if source is not None and planned.mode == "in-place" and planned.steps:

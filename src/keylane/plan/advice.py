@@ -189,10 +189,9 @@ def _first(plan: Plan, chosen: Candidate) -> str:
     """Without a contract of today, the plain hash is what there is to compare with."""
     tier = f" and {chosen.fitted.tier_lanes} of a tier" if chosen.fitted.tier_lanes else ""
     text = f"{_lanes(chosen.lanes)}{tier} do the work of {chosen.work:.1f} with this plan"
-    plain = [one.candidate for one in plan.judged if one.candidate.strategy in ("hash", "geo-hash")]
-    hashed = max((one for one in plain if one.lanes == chosen.lanes), key=lambda one: one.deciding, default=None)
+    hashed = plan.best_hash
     if hashed is not None and hashed.strategy != chosen.strategy:
-        text += f", and of {hashed.work:.1f} with a plain hash"
+        text += f", and of {hashed.work:.1f} with {'a plain hash' if hashed.by_place is None else hashed.title}"
     return f"{text}. The fullest lane has {numbers.share(chosen.fullest_share)} of the records."
 
 

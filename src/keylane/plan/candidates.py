@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 #: A window with less than this part of the mean window shows little about lanes.
 THIN: Final = 0.1
 
+#: Strategies that name nothing: what a plan is compared with where there is no contract of today.
+HASHES: Final = ("hash", "geo-hash")
+
 
 @dataclass(frozen=True, slots=True)
 class Score:

@@ -145,11 +145,20 @@ def keys_moved(document: PlanDocument) -> str:
 def on_all_records(document: PlanDocument, hot: Hot) -> str:
     """The verdict on hot lanes as it stands in a plan, whose other figures are of other records.
 
-    Without a contract of today it is of the keys under their hash alone.
+    Without a contract of today it is of the keys under their hash alone; of lanes that differ from the contract's it is
+    of those that the records were found in.
     """
-    how = "" if document.today else " by the hash alone,"
+    how = " as they were found," if hot.as_seen else "" if document.today else f" by {_hash_alone(document)} alone,"
     says = heat_text(document.profile, hot)
     return f"On all records,{how} {says[:1].lower()}{says[1:]}"
+
+
+def _hash_alone(document: PlanDocument) -> str:
+    """The hash that a plan without a contract of today is compared with; of locations at the best resolution."""
+    lanes = document.chosen.lanes
+    cells = [one for one in document.candidates if one.strategy == "geo-hash" and one.lanes == lanes]
+    best = max(cells, key=lambda one: one.score, default=None)
+    return "the hash" if best is None else f"the hash of cells of resolution {best.resolution}"
 
 
 def fix_first(document: PlanDocument) -> str | None:

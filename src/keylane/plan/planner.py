@@ -25,7 +25,7 @@ from keylane.documents.profile import Hot, HotLaneEvidence
 from keylane.errors import DataError, UsageError
 from keylane.measure.hot_lanes import WORTH, why_hot
 from keylane.measure.self_test import still_golden
-from keylane.plan.candidates import candidates, standing
+from keylane.plan.candidates import HASHES, candidates, standing
 from keylane.plan.choose import Choice, Constraints, Judged, choose, compared, judge
 from keylane.plan.contract_text import Means, contract_text, parsed
 from keylane.plan.cost import Cost, cost
@@ -96,6 +96,13 @@ class Plan:
     def changes(self) -> bool:
         """Whether something is to be done: the chosen contract is not today's."""
         return self.today is None or self.contract is not self.today.contract
+
+    @property
+    def best_hash(self) -> Candidate | None:
+        """The hash alone on the chosen lane count; of locations at the resolution that made lanes most even."""
+        lanes = self.choice.chosen.candidate.lanes
+        plain = [one.candidate for one in self.judged if one.candidate.strategy in HASHES]
+        return max((one for one in plain if one.lanes == lanes), key=lambda one: one.deciding, default=None)
 
 
 def make_plan(profile: Profile, question: Question) -> Plan:
@@ -292,12 +299,18 @@ def _usual(profile: Profile) -> str:
 
 
 def plainly_hashed(plan: Plan) -> Today:
-    """The keys of a plan under their hash alone, at the chosen lane count: what there is to explain without a today."""
-    candidate = plan.choice.chosen.candidate
+    """The keys of a plan under their hash alone, at the chosen lane count: what there is to explain without a today.
+
+    Of locations it is the hash that the plan compares itself with: cells of the resolution that made lanes most even.
+    """
+    candidate, best = plan.choice.chosen.candidate, plan.best_hash
     geo = plan.contract.spec.geo and plan.contract.spec.geo.model_copy(update={"leaves": (), "checksum": None})
     plain = {"hot_keys": (), "table": None, "geo": geo, "partitioner": _keyed(candidate)}
     spec = plan.contract.spec.model_copy(update=plain)
-    return today_of(plan.stream, plan.contract.model_copy(update={"spec": spec}), candidate.lanes)
+    made = today_of(plan.stream, plan.contract.model_copy(update={"spec": spec}), candidate.lanes)
+    if best is None or best.by_place is None:
+        return made
+    return replace(made, by_place=best.by_place, home=best.home(plan.stream))
 
 
 def _keyed(candidate: Candidate) -> str:
@@ -331,6 +344,8 @@ def heat_under(stream: ProfiledStream, today: Today, seed: int) -> Hot | None:
     )
     return Hot(
         verdict=found.verdict.says,
+        mixed=found.verdict.mixed,
+        as_seen=found.verdict.as_seen,
         cause=found.verdict.cause,
         alarm=found.verdict.alarm,
         alpha=found.alpha,

@@ -14,7 +14,7 @@ from keylane.geo.lane_tables import COARSEST
 from keylane.measure.balance import useful_lanes
 from keylane.plan.advice import advice, basis, tempting
 from keylane.plan.bounds import Possible, floor, possible, says
-from keylane.plan.candidates import CLEARLY, clearly_beats, margin
+from keylane.plan.candidates import CLEARLY, HASHES, clearly_beats, margin
 from keylane.plan.choose import effort
 from keylane.plan.geo_strategies import LEFT_OUT, WITHOUT_RADIUS
 from keylane.plan.geo_work import leaves_of
@@ -151,10 +151,8 @@ def _against_hash(plan: Plan, chosen: Candidate) -> list[str]:
     """What the plain hash would do at the same lane count; with today's contract as the hash, nothing new."""
     if not plan.changes:
         return []
-    names = ("hash", "geo-hash")
-    plain = [one.candidate for one in plan.judged if one.candidate.strategy in names and chosen.strategy not in names]
-    best = max((one for one in plain if one.lanes == chosen.lanes), key=lambda one: one.deciding, default=None)
-    if best is None:
+    best = plan.best_hash
+    if best is None or chosen.strategy in HASHES:
         return []
     what = "Plain hashing" if best.by_place is None else f"The best hash ({best.title})"
     where, fullest = f"{what} on {numbers.count(best.lanes)} lanes", numbers.share(best.fullest_share)

@@ -7,7 +7,6 @@ profile itself: `model`. Why a lane is hot: `measure.hot_lanes`, which gives the
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -197,15 +196,10 @@ def misplaced_text(document: ProfileDocument) -> str | None:
     return f"{counts} are not in the lane that the contract gives their key"
 
 
-#: The lower bound on misplaced records: of no use beside their exact number.
-_BOUND: Final = re.compile(r" At least \S+ of the records are not in the lane that their key belongs in\.")
-
-
 def heat_text(document: ProfileDocument, hot: Hot) -> str:
-    """Why lanes are hot, without what an output has in its first line already."""
-    if document.writers and document.writers.verdict == "mixed":
-        return hot.verdict.partition(" The stream has more than one writer")[0]
-    return _BOUND.sub("", hot.verdict) if document.lanes and document.lanes.misplaced else hot.verdict
+    """Why lanes are hot; what is known of several writers only where neither their shares nor a count are."""
+    known = (document.writers and document.writers.verdict == "mixed") or (document.lanes and document.lanes.misplaced)
+    return hot.verdict if known or not hot.mixed else f"{hot.verdict} {hot.mixed}"
 
 
 # Masking: keys as they may be shown to others, cut, with a hash that distinguishes them. Keys are personal data.

@@ -13,7 +13,7 @@ from keylane.documents.plan import AGAINST_TODAY, LanesOverTime
 from keylane.errors import visible
 from keylane.measure.balance import useful_lanes
 from keylane.numbers import agree, count, plural, share, times
-from keylane.plan.document import fix_first
+from keylane.plan.document import fix_first, on_all_records
 from keylane.plan.geo_work import COSTLY_COPIES
 from keylane.profile.document import heat_text, keys_verdict, misplaced_text, window_notes, writers_text
 from keylane.report.charts import lane_counts
@@ -249,7 +249,7 @@ def plan_page(document: PlanDocument) -> str:
         "ranks": ranks_section(profile, lane_counts(document), document.ceiling),
         "strategies": strategies_section(document),
         "before-after": None if stays else balance_section(document),
-        "hot": hot_section(profile),
+        "hot": hot_section(profile, on_all_records(document, profile.hot) if profile.hot else None),
         "keys": keys_section(profile, document.chosen.lanes),
         "change": change_section(document),
         "sizing": sizing_section(document),

@@ -13,6 +13,7 @@ from keylane.errors import visible
 from keylane.measure.balance import max_over_mean
 from keylane.numbers import chance, count, lanes, length, percent, plural, share, size, throughput, times
 from keylane.plan.document import keys_moved
+from keylane.profile.document import heat_text
 from keylane.report.heatmap import scale_ticks, waits_for
 from keylane.report.html import Markup, join, tag
 from keylane.report.sections import (
@@ -200,8 +201,11 @@ def _milestones(ranks: list[KeyRank]) -> list[KeyRank]:
     return [row for rank, row in found.items() if rank < ranks[-1].rank]
 
 
-def hot_section(profile: ProfileDocument) -> Markup | None:
-    """Lanes that are fuller than chance allows, each with its cause and the evidence; None where nothing was asked."""
+def hot_section(profile: ProfileDocument, says: str | None = None) -> Markup | None:
+    """Lanes that are fuller than chance allows, each with its cause and the evidence; None where nothing was asked.
+
+    `says` is the verdict where the page has figures on another basis too.
+    """
     hot = profile.hot
     if hot is None:
         return None
@@ -210,7 +214,7 @@ def hot_section(profile: ProfileDocument) -> Markup | None:
         f"{by_chance}; below {chance(hot.alpha)} the hash is at fault, and the lane is called hot. All records count."
     )
     found = _hot_table(hot.lanes) if hot.lanes else None
-    return section("hot", sentence(hot.verdict), found, tag("p", alarm, class_="fine"))
+    return section("hot", sentence(says or heat_text(profile, hot)), found, tag("p", alarm, class_="fine"))
 
 
 def _hot_table(lanes: list[HotLaneEvidence]) -> Markup:

@@ -72,6 +72,13 @@ def test_the_plan_is_saved_by_the_options_that_made_it(tmp_path: Path) -> None:
     assert any("keylane migrate verify" in one["command"] or "'my plan.json'" in one["command"] for one in saved)
 
 
+def test_a_plan_from_contracts_alone_is_saved_again_with_its_stream(tmp_path: Path) -> None:
+    """It was saved and cannot be run: the commands after it are of a plan that names the stream."""
+    first = planned(tmp_path, "--out", "plan.json")["steps"]
+    saves = [shlex.split(one["command"]) for one in first if "migrate plan" in one["command"]]
+    assert [("--from" in words, words[-3:]) for words in saves] == [(True, ["--out", "plan.json", "--force"])]
+
+
 def test_secrets_of_the_client_are_not_in_a_command() -> None:
     given = {"pairs": ("sasl.password=hush", "client.id=me"), "file": "my client.properties"}
     assert client_again(given) == " --kafka client.id=me --kafka-file 'my client.properties'"

@@ -198,7 +198,32 @@ def test_a_mixed_writer(mixed: tuple[Any, ...]) -> None:
     heat = look(records, java, observed=observed)
     assert causes(heat) == {java[0]: "one-key", crc[0]: "mixed-writer"}
     assert heat.verdict.misplaced == pytest.approx(20_000 / records.sum())
-    assert "not in the lane" in heat.verdict.says
+    assert "not in the lane" in heat.verdict.mixed
+    assert heat.verdict.as_seen
+
+
+def test_a_key_has_its_share_of_what_the_contract_puts_in_its_lane(mixed: tuple[Any, ...]) -> None:
+    """How many of its records stand elsewhere was not counted: a share of the lane as seen would be a guess."""
+    records, java, _, observed = mixed
+    loads = np.bincount(java, records, N)
+    torn, kept = look(records, java, observed=observed), look(records, java, observed=loads)
+    lane = next(one for one in torn.hot if one.lane == java[0])
+    assert lane.over_mean == pytest.approx(observed[java[0]] / observed.mean())
+    assert lane.share_of_heaviest == pytest.approx(40_000 / loads[java[0]])
+    assert lane.evidence != kept.hot[0].evidence
+    assert lane.evidence.endswith(kept.hot[0].evidence)
+
+
+def test_few_keys_never_hold_more_than_all_of_a_lane() -> None:
+    """A heavy key is alone in its lane, and most of its records stand in others: it is 2.5 times what is left there."""
+    records = np.array([20_000, *[1_000] * 11])
+    at = np.arange(12)
+    observed = np.bincount(at, records, N)
+    observed[0] -= 12_000
+    observed[1:] += np.array([1_091] * 10 + [1_090])
+    found = look(records, at, observed=observed).hot
+    assert [(one.lane, one.cause, one.share_of_heaviest) for one in found] == [(0, "few-keys", 1.0)]
+    assert "holds 100% of it" in found[0].evidence
 
 
 def test_the_same_records_under_a_contract_that_is_kept_are_no_mixed_writer(mixed: tuple[Any, ...]) -> None:
@@ -206,6 +231,7 @@ def test_the_same_records_under_a_contract_that_is_kept_are_no_mixed_writer(mixe
     heat = look(records, java, observed=np.bincount(java, records, N))
     assert causes(heat) == {java[0]: "one-key"}
     assert heat.verdict.misplaced == 0
+    assert (heat.verdict.mixed, heat.verdict.as_seen) == ("", False)
 
 
 def test_records_without_a_key_are_no_second_writer(mixed: tuple[Any, ...]) -> None:
@@ -250,7 +276,7 @@ def test_what_identify_found_is_reported(mixed: tuple[Any, ...]) -> None:
     records, java, _, observed = mixed
     writers = (Writer("kafka-java", 0.8), Writer("sarama-hash", 0.15), Writer(None, 0.05))
     found = Identification("mixed", writers, N, "given", 1, 1, 0, 0, 1, 0)
-    says = look(records, java, observed=observed, writers=found).verdict.says
+    says = look(records, java, observed=observed, writers=found).verdict.mixed
     assert "kafka-java 80.0%, sarama-hash 15.0%" in says
     assert "5.0% of the records" in says
     one = Identification("one-writer", writers[:1], N, "given", 1, 1, 0, 0, 1, 0)

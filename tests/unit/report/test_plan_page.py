@@ -326,7 +326,7 @@ def test_a_profile_with_two_writers_opens_with_them() -> None:
     found.append({"partitioner": "librdkafka-consistent-random", "share": 0.13, "lanes": None})
     writers = {"verdict": "mixed", "found": found, "records": 10}
     text = profile_page(changed(profile_document(), lambda plain: plain.update(writers=writers)))
-    assert '<h1><em class="before">2 writers</em> place keys differently: kafka-java 87' in text
+    assert '<h1><em class="before">2 rules</em> place keys differently: kafka-java 87' in text
     one = {**writers, "verdict": "one-writer"}
     assert "place keys differently" not in profile_page(
         changed(profile_document(), lambda plain: plain.update(writers=one))

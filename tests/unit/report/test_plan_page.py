@@ -217,6 +217,15 @@ def test_without_a_contract_of_today_there_is_one_side() -> None:
     assert "not compared" in text
 
 
+def test_lanes_above_the_mean_state_whose_they_are(plan: PlanDocument) -> None:
+    """Beside the lanes that are planned: those of today's contract; without one, of the hash; or as they were found."""
+    assert "On all records, lane " in plan_page(plan)
+    hashed = plan.model_copy(update={"today": None})
+    assert "On all records, by the hash alone, lane " in plan_page(hashed)
+    found = changed(plan, lambda plain: plain["profile"]["hot"].update(as_seen=True))
+    assert "On all records, as they were found, lane " in plan_page(found)
+
+
 def test_a_plan_that_changes_nothing_states_it(plan: PlanDocument) -> None:
     def left(plain: dict[str, Any]) -> None:
         advice = {"answer": "leave-it", "leave": "nothing-hot", "headline": "Leave it: nothing is hot. 12 lanes."}

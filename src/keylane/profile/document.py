@@ -116,10 +116,11 @@ def _offsets(facts: ProfileFacts) -> str:
     )
 
 
-#: How the text on windows names records without a time, and a unit that nobody gave; the command repeats these.
+#: What the text on windows states of times whose form nobody gave, or that are set aside; the command repeats it.
 NO_TIME: Final = "no readable time"
 BY_SIZE: Final = "By their size, its whole numbers are"
 FAR_OFF: Final = "dated far from all others"
+NO_ZONE: Final = "without an offset"
 
 
 def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
@@ -130,11 +131,12 @@ def _windows_text(profile: Profile, facts: ProfileFacts) -> str:
     if facts.get("unit_by_size"):
         others = facts.get("other_units", 0)
         odd = f", but for {numbers.count(others)} of another unit" if others else ""
-        text += f" {BY_SIZE} {UNIT_NAMES[facts['unit']]}{odd}; --time {facts.get('time')}:s sets another unit."
+        other = "ms" if facts["unit"] == "s" else "s"
+        text += f" {BY_SIZE} {UNIT_NAMES[facts['unit']]}{odd}; --time {facts.get('time')}:{other} sets another unit."
     if facts.get("written_times"):
-        text += " Text without an offset is UTC."
+        text += f" Text {NO_ZONE} is UTC."
     if "time_format" in facts:
-        text += f" Text is read as {facts['time_format']!r}; without an offset it is UTC."
+        text += f" Text is read as {facts['time_format']!r}. Text {NO_ZONE} is UTC."
     if "strays" in facts:
         before, after, first, last = facts["strays"]
         records, are = numbers.plural(before + after, "record"), numbers.agree(before + after, "is", "are")
@@ -438,5 +440,5 @@ def window_notes(document: ProfileDocument) -> Iterator[str]:
         hold = f"windows {which} hold" if len(stray) > 1 else f"window {which} holds"
         yield f"{hold} next to nothing: the source pauses there, or a few odd times stretch it"
     for sentence in document.how["windows"].split(". ")[1:]:
-        if BY_SIZE in sentence or NO_TIME in sentence:
+        if any(part in sentence for part in (BY_SIZE, FAR_OFF, NO_TIME, NO_ZONE)):
             yield sentence.strip().removesuffix(".")

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.profile.example_profiles import made
 
 from keylane.contract.model import Key
-from keylane.profile.document import key_ranks, masked, overview, shown
+from keylane.profile.document import key_ranks, masked, overview, shown, window_notes
 from keylane.profile.model import Approximation, ObservedLanes, Windows, WithoutKey
 
 KEYS = ["merchant-a", "merchant-b", "Merchant-B"]
@@ -104,3 +104,23 @@ def test_what_is_not_exact_or_not_measured_is_stated() -> None:
     assert "exact" in exact["how"]["records"]
     assert "5 records" in exact["how"]["lanes"]
     assert exact["records"] == 17
+
+
+@pytest.mark.parametrize(
+    ("facts", "named"),
+    [
+        ([("unit", "s"), ("unit_by_size", True)], "at:ms"),
+        ([("unit", "ms"), ("unit_by_size", True)], "at:s"),
+        ([("written_times", True)], "UTC"),
+        ([("time_format", "%d. %m. %Y")], "UTC"),
+        ([("strays", [0, 1, 4_102_444_800_000_000, 4_102_444_800_000_000])], "2100-01-01"),
+        ([("without_time", 3)], "3 records"),
+        ([], None),
+    ],
+    ids=["seconds", "milliseconds", "text", "a format", "strays", "without a time", "times as such"],
+)
+def test_how_times_were_read_is_a_note_of_the_answer(facts: list[tuple[str, object]], named: str | None) -> None:
+    made_of = made(KEYS, COUNTS, facts=(("time", "at"), *facts), windows=Windows("time", (0, 1, 2, 3)))
+    notes = list(window_notes(overview(made_of, salt=b"salt")))
+    assert len(notes) == (0 if named is None else 1)
+    assert all(named is not None and named in note for note in notes)

@@ -19,21 +19,31 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BLOCKS: Final = Path(__file__).parent / "jvm" / "blocks"
+#: Batches that a query's checkpoint and its state folder go back. A batch asks for the two before it at most, and one
+#: that a kill has ended is given again from the one before; the others are for whoever looks at them.
+KEPT_BATCHES: Final = 5
+_RETAIN: Final = "spark.sql.streaming.minBatchesToRetain"
 _STORE: Final = "spark.sql.streaming.stateStore"
 _SETTINGS: Final = {
     f"{_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     f"{_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    # What no batch asks for any more is removed by what Spark does once in this time, and it keeps all that until then.
+    f"{_STORE}.maintenanceInterval": "15s",
     # To count rows takes a read for each write.
     f"{_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": "keylane.blocks.CheckpointFiles",
+    # Entries of the log of files that were merged into one: nobody reads them by their own names that late.
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "1min",
 }
 
 
 def use_slots(spark: SparkSession, slots: int) -> None:
     """Set a session up for a query with so many slots; it keeps these settings."""
-    for name, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(slots)}.items():
+    asked = spark.conf.get(_RETAIN, None) or "0"
+    kept = {_RETAIN: str(max(KEPT_BATCHES, int(asked))), "spark.sql.shuffle.partitions": str(slots)}
+    for name, value in {**_SETTINGS, **kept}.items():
         spark.conf.set(name, value)
 
 

@@ -242,6 +242,7 @@ class MatchingStage:
         self.probe("known", batch)
         if events is not None:
             self.files.put(waiting, batch)
+        self._forget_queries()
         self.probe("put", batch)
 
     def _border(self, batch: int) -> dict[str, Any]:
@@ -301,5 +302,12 @@ class MatchingStage:
 
     def forget(self, batch: int) -> None:
         """Remove what the batches before this one have taken."""
-        for number in self.files.forget(batch):
-            self._queries(number).unlink(missing_ok=True)
+        self.files.forget(batch)
+        self._forget_queries()
+
+    def _forget_queries(self) -> None:
+        """Remove the queries of batches whose blocks are gone."""
+        oldest = min(self.files.numbers(), default=0)
+        for path in (self.state.path / "queries").glob("[0-9]*.json"):
+            if int(path.stem) < oldest:
+                path.unlink(missing_ok=True)

@@ -167,8 +167,10 @@ class Written:
     ) -> dict[str, dict[str, int]]:
         """Write the rows of a batch to its staging folder, and to a topic at once; dead letters by side and reason."""
         folder = staging / _matches(batch)
-        folder.mkdir(parents=True)
-        pq.write_table(matches, folder / "part-00000.parquet")
+        # A quiet stream leaves no folder a batch; the first one shows that there are none yet.
+        if len(matches) or not batch:
+            folder.mkdir(parents=True)
+            pq.write_table(matches, folder / "part-00000.parquet")
         dead = self._dead(spark, staging, batch, letters)
         # Frames are made only where something is done with them: each costs jobs of its own.
         if self.options.assign and len(matches):

@@ -69,6 +69,7 @@ class BlockFiles:
         """Write down what the blocks of a batch are."""
         known = {"batch": batch, "made": digest, "query": query_id(self.state.files), "offsets": offsets}
         write_sealed(self.facts_path(batch), {**known, **facts})
+        self._forget_empty(batch)
 
     def put(self, waiting: Path, batch: int) -> None:
         """Blocks that wait become those of a batch."""
@@ -149,20 +150,31 @@ class BlockFiles:
             if path_of_batch.exists() and one["made"] != digest_of(path_of_batch):
                 raise unreadable(path_of_batch, "it is not what was written: its digest differs")
 
-    def forget(self, batch: int) -> list[int]:
-        """Remove what the batches before this one have taken: Spark has committed them. Which those are."""
-        taken = [Path(file.path) for file in SparkLog(self.state.checkpoint).of_batch(batch - 1)] if batch else []
-        kept, gone = self.numbers()[-2:], []
-        for path in taken:
-            number = int(path.stem.partition("-")[0])
-            if number in kept:
-                continue
+    def forget(self, batch: int) -> None:
+        """Remove what was taken before the blocks that the batch before this one took: Spark has committed all of it.
+
+        Blocks are taken in the order of their numbers. The two newest stay: the next one is made by what they note.
+        """
+        log = SparkLog(self.state.checkpoint)
+        taken = [Path(file.path) for file in log.of_batch(batch - 1)] if batch else []
+        last = max((int(path.stem.partition("-")[0]) for path in taken), default=-1)
+        for number in self.numbers()[:-2]:
+            if number < last:
+                self._remove(number)
+
+    def _forget_empty(self, batch: int) -> None:
+        """Remove what is noted of blocks that are none: no batch takes those, and the next asks for these alone."""
+        before = batch - 2
+        if before >= 0 and self.facts_path(before).exists() and not self.facts(before)["made"]:
+            self._remove(before)
+
+    def _remove(self, number: int) -> None:
+        # What is noted goes last: files are found by it, so that a kill between them leaves none behind.
+        for path in (self.path(number), self.state.blocks / f"{number:010d}-end.parquet"):
             path.unlink(missing_ok=True)
             path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-            self.facts_path(number).unlink(missing_ok=True)
-            self._end(number).unlink(missing_ok=True)
-            gone.append(number)
-        return gone
+        self._end(number).unlink(missing_ok=True)
+        self.facts_path(number).unlink(missing_ok=True)
 
     def numbers(self) -> list[int]:
         """The batches of which something is there."""

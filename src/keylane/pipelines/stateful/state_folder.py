@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from keylane.errors import TargetError
+from keylane.spark.blocks import KEPT_BATCHES
 from keylane.systems.atomic import force_all, locked, write_json
 from keylane.systems.endpoint import path_of
 from keylane.systems.journal import no_probe
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from keylane.systems.endpoint import Address
     from keylane.systems.journal import Probe
 
-#: Manifests are cumulative; the older ones are kept for inspection.
-KEPT_MANIFESTS: Final = 100
 #: The formats of states, by work.
 FORMATS: Final = {"match": 3, "aggregation": 4}
 #: The files of a batch in a target.
@@ -247,7 +246,7 @@ class StateFolder:
             return
         shutil.rmtree(self.path / "staging", ignore_errors=True)
         (self.path / "staging").mkdir(exist_ok=True)
-        for batch in sorted(self._manifests())[:-KEPT_MANIFESTS]:
+        for batch in sorted(self._manifests())[:-KEPT_BATCHES]:
             (self.path / "batches" / f"{batch:010d}.json").unlink(missing_ok=True)
 
     def _manifests(self) -> list[int]:

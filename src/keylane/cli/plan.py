@@ -274,6 +274,8 @@ def _today_text(options: Arguments) -> str:
 
 def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | None]) -> Result:
     """The best candidates, the verdict, and where things are."""
+    from keylane.plan.document import basis_in_short, fix_first
+
     allowed = [one for one in document.candidates if one.allowed or one.rank == 1]
     shown = _shown(document, allowed)
     refused = [one for one in document.candidates if one not in allowed and one.lanes == document.chosen.lanes]
@@ -286,7 +288,7 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
         columns = (*columns[:lanes], "tier_lanes", *columns[lanes:])
     if document.chosen.copies is not None:
         columns = (*columns[:3], "copies", "total_work", *columns[3:])
-    title = "candidates, the chosen one first"
+    title = f"candidates, the chosen one first; fullest and work are of {basis_in_short(document)}"
     taken = Section(
         columns,
         shown,
@@ -296,7 +298,6 @@ def as_result(document: PlanDocument, *, explain: bool, files: dict[str, str | N
         heads={"tier_lanes": "+ tier", "fullest_share": "fullest", "moved_traffic": "moved"},
     )
     others = [Section(REFUSED, refused, "not taken")] if explain else []
-    from keylane.plan.document import fix_first
 
     first = fix_first(document)
     answer = [document.advice.headline, f"  {document.verdict}", f"  {document.basis.says}"] if not explain else []
@@ -360,16 +361,16 @@ def _lines(document: PlanDocument, *, explain: bool) -> Iterator[str]:
         yield f"  {document.holding.says}"
     yield from (f"  {reason}" for reason in document.chosen.why)
     if document.profile.hot:
-        from keylane.plan.document import on_all_records
+        from keylane.plan.document import hot_in_plan
 
-        yield f"  {on_all_records(document, document.profile.hot)}"
+        yield f"  {hot_in_plan(document, document.profile.hot)}"
     yield from _left_out(document)
     change = document.change
     if change and document.changes:
-        from keylane.plan.document import keys_moved
+        from keylane.plan.document import all_keyed, keys_moved
 
         records, keys = numbers.share(change.moved_traffic or 0), keys_moved(document)
-        yield f"  Cost: {records} of all records and {keys} change lane."
+        yield f"  Cost: {records} of {all_keyed(document)} and {keys} change lane."
     if document.by_hand:
         who = ", ".join(dict.fromkeys(one.who for one in document.by_hand))
         steps = numbers.plural(len(document.by_hand), "step")

@@ -287,7 +287,8 @@ def lanes_table(document: ProfileDocument) -> Section | None:
         for lane, records in totals.items()
     ]
     many = numbers.count(len(totals)) + (f" of {numbers.count(len(known))}" if len(totals) < len(known) else "")
-    title = f"{many} lanes (partitions){f', the fullest {_LANES}' if len(totals) > _LANES else ''}"
+    fullest = f", the fullest {_LANES}" if len(totals) > _LANES else ""
+    title = f"{many} lanes (partitions){fullest}, of all {numbers.plural(sum(totals.values()), 'record')} in them"
     forms, tones = {"share": numbers.share, "over_mean": numbers.times}, {"why": _tone}
     shard = ("shard",) if shards else ()
     return Section(("lane", *shard, "records", "share", "over_mean", "why"), rows, title, forms, tones=tones)
@@ -305,7 +306,10 @@ def as_result(document: ProfileDocument, *, show_keys: bool, page: str | None = 
     columns += ["error"] if document.approximate else []
     heavy = Section(tuple(columns), document.heavy, "heavy keys", {"share": numbers.share, "bytes": numbers.size})
     columns_of = ("window", "from", "records", "keys", "new_keys")
-    parts = Section(columns_of, _window_rows(windows), f"windows, by {windows.kind}")
+    held, of = sum(windows.records), document.without_key
+    keyed = " with a key" if held == document.records - of.null - of.empty - of.malformed else ""
+    title = f"windows, by {windows.kind}, of {numbers.plural(held, 'record')}{keyed}"
+    parts = Section(columns_of, _window_rows(windows), title)
     lanes = lanes_table(document)
     sections = [heavy, *([lanes] if lanes else []), parts]
     lines = list(_lines(document, show_keys=show_keys))

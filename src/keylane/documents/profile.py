@@ -93,6 +93,7 @@ class Hot(Document):
     alpha: Number
     chance: Number | None
     lanes: list[HotLaneEvidence]
+    basis: str | None = Field(None, description="The records that the shares and means of lanes are of.")
 
 
 class LanesSeen(Document):

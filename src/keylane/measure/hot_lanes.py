@@ -100,6 +100,8 @@ class Heat:
     lanes: int
     alpha: float
     worth: float
+    #: The records in the lanes.
+    records: int
 
 
 def of_strangers(part: float, misplaced: float) -> str:
@@ -279,7 +281,7 @@ def why_hot(
     )
     least = float(chances.min(initial=1.0))
     text = verdict(found, mixed, misplaced, writers, least, alpha, keys.runs.effective, max_over_mean(seen))
-    return Heat(text, found, lanes, alpha, worth)
+    return Heat(text, found, lanes, alpha, worth, round(float(seen.sum())))
 
 
 def _sane(loads: NDArray[np.float64], lanes: int, alpha: float) -> None:

@@ -71,7 +71,7 @@ HOW: Final = {
     "cv": "the standard deviation of the lanes over their mean, all records of the profile",
     "p99": "the lane at the 99th percentile over the mean lane, all records of the profile",
     "worst_window": "the fullest lane over the mean in the window where that is worst",
-    "hottest_key_share": "the largest share of all records that one key puts on one lane",
+    "hottest_key_share": "the largest share of all records with a key that one key puts on one lane",
     "moved_keys": "keys of the profile whose lane changes; a key with several lanes counts by the part that stays",
     "moved_traffic": "the same, weighted by records",
     "floor": "the lower bound of every placement with each key on one lane, given the records of each key; of all "
@@ -142,15 +142,25 @@ def keys_moved(document: PlanDocument) -> str:
     return numbers.among(moved or 0.0, None if profile.approximate else profile.distinct_keys, "key")
 
 
-def on_all_records(document: PlanDocument, hot: Hot) -> str:
-    """The verdict on hot lanes as it stands in a plan, whose other figures are of other records.
+def hot_in_plan(document: PlanDocument, hot: Hot) -> str:
+    """The verdict on hot lanes as it stands in a plan, whose other figures may be of other records.
 
     Without a contract of today it is of the keys under their hash alone; of lanes that differ from the contract's it is
     of those that the records were found in.
     """
-    how = " as they were found," if hot.as_seen else "" if document.today else f" by {_hash_alone(document)} alone,"
-    says = heat_text(document.profile, hot)
-    return f"On all records,{how} {says[:1].lower()}{says[1:]}"
+    how = ", as they were found" if hot.as_seen else "" if document.today else f", by {_hash_alone(document)} alone"
+    return heat_text(document.profile, hot, how)
+
+
+def basis_in_short(document: PlanDocument) -> str:
+    """The records that the figures of a plan are counted on, in a few words."""
+    found = document.basis
+    return f"the newest {numbers.count(found.records)} records" if found.later else all_keyed(document)
+
+
+def all_keyed(document: PlanDocument) -> str:
+    """What is of all records of the profile is of those with a key."""
+    return f"all {numbers.count(document.basis.of)} records with a key"
 
 
 def _hash_alone(document: PlanDocument) -> str:

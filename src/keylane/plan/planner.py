@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from keylane import numbers
 from keylane.contract.edit import edited_text
 from keylane.contract.model import Contract
 from keylane.contract.parse import parse_contract
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from keylane.measure.hot_lanes import Heat
     from keylane.plan.candidates import Candidate
     from keylane.profile.model import Profile
 
@@ -362,7 +364,16 @@ def heat_under(stream: ProfiledStream, today: Today, seed: int) -> Hot | None:
             )
             for one in found.hot
         ],
+        basis=_basis(found, exact=exact),
     )
+
+
+def _basis(found: Heat, *, exact: bool) -> str:
+    """The records that the heat is of: those of keys, under the contract; of mixed writers, those in the lanes."""
+    records = numbers.plural(found.records, "record")
+    if found.verdict.as_seen:
+        return f"all {records} in the lanes where they are" if exact else "the records in the lanes where they are"
+    return f"all {records} with a key" if exact else f"the {records} of the keys that were kept"
 
 
 def _placed(stream: ProfiledStream, today: Today) -> tuple[NDArray[Any], NDArray[np.int32], NDArray[Any]]:

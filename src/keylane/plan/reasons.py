@@ -92,7 +92,9 @@ def _over(candidate: Candidate) -> str:
 def counted_on(plan: Plan) -> str:
     """The records that figures, floor and ceiling are counted on."""
     counted = basis(plan)
-    return f"the newest {numbers.count(counted.records)} records" if counted.later else "all records"
+    if counted.later:
+        return f"the newest {numbers.count(counted.records)} records"
+    return f"all {numbers.count(counted.of)} records with a key"
 
 
 def _lanes_why(plan: Plan) -> str:

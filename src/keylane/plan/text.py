@@ -6,7 +6,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from keylane.numbers import count, plural, share
-from keylane.plan.document import fix_first, keys_moved, on_all_records
+from keylane.plan.document import all_keyed, fix_first, hot_in_plan, keys_moved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def _seen(document: PlanDocument) -> Iterator[str]:
     )
     yield f"Useful lanes: {ceiling.says}."
     if profile.hot:
-        yield on_all_records(document, profile.hot)
+        yield hot_in_plan(document, profile.hot)
     if document.geo:
         yield from _cells(document.geo)
 
@@ -89,7 +89,7 @@ def _price(document: PlanDocument) -> Iterator[str]:
     if not document.changes:
         yield "Nothing: today's contract stays."
         return
-    yield f"{keys_moved(document)} and {share(change.moved_traffic or 0)} of all records change lane."
+    yield f"{keys_moved(document)} and {share(change.moved_traffic or 0)} of {all_keyed(document)} change lane."
     if change.fan_in:
         yield f"A new lane waits for at most {change.fan_in} of the {change.old_lanes} old ones to be drained."
     for one in change.kinds:

@@ -198,10 +198,14 @@ def misplaced_text(document: ProfileDocument) -> str | None:
     return f"{counts} are not in the lane that the contract gives their key"
 
 
-def heat_text(document: ProfileDocument, hot: Hot) -> str:
-    """Why lanes are hot; what is known of several writers only where neither their shares nor a count are."""
+def heat_text(document: ProfileDocument, hot: Hot, how: str = "") -> str:
+    """Why lanes are hot, and of which records; `how` says more of these.
+
+    What is known of several writers is there only where neither their shares nor a count are.
+    """
     known = (document.writers and document.writers.verdict == "mixed") or (document.lanes and document.lanes.misplaced)
-    return hot.verdict if known or not hot.mixed else f"{hot.verdict} {hot.mixed}"
+    says = hot.verdict if known or not hot.mixed else f"{hot.verdict} {hot.mixed}"
+    return f"Of {hot.basis or 'all records'}{how}: {says[:1].lower()}{says[1:]}"
 
 
 # Masking: keys as they may be shown to others, cut, with a hash that distinguishes them. Keys are personal data.

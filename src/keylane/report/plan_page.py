@@ -13,7 +13,7 @@ from keylane.documents.plan import AGAINST_TODAY, LanesOverTime
 from keylane.errors import visible
 from keylane.measure.balance import useful_lanes
 from keylane.numbers import agree, count, plural, share, times
-from keylane.plan.document import fix_first, on_all_records
+from keylane.plan.document import basis_in_short, fix_first, hot_in_plan
 from keylane.plan.geo_work import COSTLY_COPIES
 from keylane.profile.document import heat_text, keys_verdict, misplaced_text, window_notes, writers_text
 from keylane.report.charts import lane_counts
@@ -249,7 +249,7 @@ def plan_page(document: PlanDocument) -> str:
         "ranks": ranks_section(profile, lane_counts(document), document.ceiling),
         "strategies": strategies_section(document),
         "before-after": None if stays else balance_section(document),
-        "hot": hot_section(profile, on_all_records(document, profile.hot) if profile.hot else None),
+        "hot": hot_section(profile, hot_in_plan(document, profile.hot) if profile.hot else None),
         "keys": keys_section(profile, document.chosen.lanes),
         "change": change_section(document),
         "sizing": sizing_section(document),
@@ -353,7 +353,7 @@ def _beside_promise(document: PlanDocument) -> list[str]:
     chosen, limit = document.chosen, document.constraints.max_over_mean
     today = [f"today {share(document.today.fullest_share)}"] if document.today and document.changes else []
     missed = [f"misses the {limit:g}× that was asked for"] if limit is not None and chosen.max_over_mean > limit else []
-    return [*today, f"of the records: {times(chosen.max_over_mean)} the mean lane", *missed]
+    return [*today, f"of {basis_in_short(document)}: {times(chosen.max_over_mean)} the mean lane", *missed]
 
 
 def _beside_lanes(document: PlanDocument) -> list[str]:
@@ -393,7 +393,7 @@ def _profile_top(document: ProfileDocument) -> Markup:
         tag("h1", *headline),
         verdict,
         facts(
-            fact("Records", count(document.records)),
+            fact("Records", count(document.records), "all, with and without a key"),
             fact("Distinct keys", count(document.distinct_keys)),
             fact("Heaviest key", share(heaviest), "of all records"),
             fact("Lanes it allows", count(useful_lanes(heaviest)), "before it fills more than one, of all records"),

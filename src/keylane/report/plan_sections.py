@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from keylane.errors import visible
 from keylane.measure.balance import max_over_mean
 from keylane.numbers import chance, count, lanes, length, percent, plural, share, size, throughput, times
-from keylane.plan.document import keys_moved
+from keylane.plan.document import all_keyed, keys_moved
 from keylane.profile.document import heat_text
 from keylane.report.heatmap import scale_ticks, waits_for
 from keylane.report.html import Markup, join, tag
@@ -210,9 +210,8 @@ def hot_section(profile: ProfileDocument, says: str | None = None) -> Markup | N
     if hot is None:
         return None
     by_chance = "By chance: how often a fair hash of the same keys fills some lane as much"
-    alarm = (
-        f"{by_chance}; below {chance(hot.alpha)} the hash is at fault, and the lane is called hot. All records count."
-    )
+    at_fault = f"below {chance(hot.alpha)} the hash is at fault, and the lane is called hot"
+    alarm = f"{by_chance}; {at_fault}. Shares and means are of {hot.basis or 'all records'}."
     found = _hot_table(hot.lanes) if hot.lanes else None
     return section("hot", sentence(says or heat_text(profile, hot)), found, tag("p", alarm, class_="fine"))
 
@@ -224,7 +223,7 @@ def _hot_table(lanes: list[HotLaneEvidence]) -> Markup:
 
 
 def _hot_row(row: HotLaneEvidence, most: float) -> Markup:
-    over, part = times(row.over_mean), f"{share(row.share)} of the records"
+    over, part = times(row.over_mean), f"{share(row.share)} of them"
     full = join(tag("b", over), bar(row.over_mean / most, over, kind="heat"), tag("small", part))
     return tag(
         "tr",
@@ -256,7 +255,7 @@ def _totals(profile: ProfileDocument) -> Markup:
     without, records = profile.without_key, profile.records
     none = [("Null key", without.null), ("Empty key", without.empty), ("Malformed key", without.malformed)]
     return facts(
-        fact("Records", count(profile.records), _size(profile.bytes, profile.bytes_of)),
+        fact("Records", count(profile.records), "all, with and without a key", _size(profile.bytes, profile.bytes_of)),
         fact("Distinct keys", count(profile.distinct_keys), _about(profile.approximate)),
         *(fact(title, count(found), f"{percent(found / records)} of the records") for title, found in none),
     )
@@ -453,7 +452,7 @@ def change_line(document: PlanDocument) -> tuple[str, str]:
     if not document.changes:
         return "nothing", "the contract stays as it is"
     steps = f"; {plural(len(document.by_hand), 'step')} by hand" if document.by_hand else ""
-    return f"{share(change.moved_traffic or 0)} moves", f"of all records, {keys_moved(document)}{steps}"
+    return f"{share(change.moved_traffic or 0)} moves", f"of {all_keyed(document)}, {keys_moved(document)}{steps}"
 
 
 def change_section(document: PlanDocument) -> Markup | None:

@@ -563,7 +563,7 @@ def candidate_says(one: CandidateRow) -> str:
     """A candidate in a few lines: what it is, how full, what it moves, and why it is refused."""
     lines = [
         f"{one.strategy}, {count(one.lanes)} lanes",
-        f"fullest lane {share(one.fullest_share)} of later records, {times(one.max_over_mean)} the mean",
+        f"fullest lane {share(one.fullest_share)} of the records counted, {times(one.max_over_mean)} the mean",
         f"the lanes do the work of {one.work:.1f}",
     ]
     if one.moved_traffic is not None:
@@ -586,7 +586,7 @@ def _today(document: PlanDocument, rows: list[Row], x: Scale) -> Markup | None:
     if row is None or today is None:
         return None
     at, y = x.at(today.fullest_share), row.y
-    says = f"today, {count(today.lanes)} lanes\nfullest lane {share(today.fullest_share)} of later records"
+    says = f"today, {count(today.lanes)} lanes\nfullest lane {share(today.fullest_share)} of the records counted"
     diamond = tag("path", d=f"M{at:g} {y - 9:g}l9 9l-9 9l-9 -9Z")
     return mark(says, diamond, kind="today")
 

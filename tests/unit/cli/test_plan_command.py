@@ -523,7 +523,7 @@ def test_records_that_are_not_where_the_contract_puts_them_come_before_any_plan(
 
 def test_the_columns_that_decide_are_explained_below_the_table(run: Run, stored: Path, today: Path) -> None:
     _, out, _ = run("plan", stored, "--contract", today)
-    table, _, below = out.partition("candidates, the chosen one first\n")[2].partition("\n\n")
+    table, _, below = out.partition("\ncandidates")[2].partition("\n")[2].partition("\n\n")
     heads = table.splitlines()[0].split()
     assert {"WORK", "SCORE"} <= set(heads)
     assert "  WORK: " in below
@@ -540,7 +540,7 @@ def test_todays_contract_is_a_row_whatever_was_asked_for(run: Run, stored: Path,
     def rows(*more: object) -> list[list[str]]:
         _, out, err = run("plan", stored, "--contract", today, *more)
         assert err == ""
-        table = out.split("candidates, the chosen one first\n")[1].split("\n\n")[0]
+        table = out.split("\ncandidates")[1].partition("\n")[2].split("\n\n")[0]
         return [line.split()[:2] for line in table.splitlines()[1:]]
 
     for more in ((), ("--readers", 20), ("--max-over-mean", 1.01), ("--lanes", "8..64"), ("--lanes", 32)):

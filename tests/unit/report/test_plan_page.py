@@ -219,11 +219,12 @@ def test_without_a_contract_of_today_there_is_one_side() -> None:
 
 def test_lanes_above_the_mean_state_whose_they_are(plan: PlanDocument) -> None:
     """Beside the lanes that are planned: those of today's contract; without one, of the hash; or as they were found."""
-    assert "On all records, lane " in plan_page(plan)
+    of = plan.profile.hot and plan.profile.hot.basis
+    assert f"Of {of}: lane " in plan_page(plan)
     hashed = plan.model_copy(update={"today": None})
-    assert "On all records, by the hash alone, lane " in plan_page(hashed)
+    assert f"Of {of}, by the hash alone: lane " in plan_page(hashed)
     found = changed(plan, lambda plain: plain["profile"]["hot"].update(as_seen=True))
-    assert "On all records, as they were found, lane " in plan_page(found)
+    assert f"Of {of}, as they were found: lane " in plan_page(found)
 
 
 def test_a_plan_that_changes_nothing_states_it(plan: PlanDocument) -> None:

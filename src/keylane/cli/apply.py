@@ -268,6 +268,11 @@ def _lines(document: ApplyDocument) -> Iterator[str]:
         return
     if document.pending:
         yield "Nothing was changed. The same command with --yes does what is listed above."
+    elif any(one.action == "not-checked" for one in document.streams):
+        done, state = (
+            ("Done", "written") if _has_done(document) else ("Nothing is left to do for this command", "in place")
+        )
+        yield f"{done}: the contract is {state}; not every stream was looked at."
     else:
         yield "Done." if _has_done(document) else "Nothing is left to do for this command: all of it is in place."
     if document.by_hand:

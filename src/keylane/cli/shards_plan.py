@@ -202,7 +202,8 @@ def _answer(document: ShardsPlanDocument) -> list[str]:
     if document.within_cap is False:
         lines.append(f"the cap is not kept: {_over_by_itself(document)}")
     elif document.within_cap and document.cap is not None:
-        lines.append(f"the cap is kept: no shard carries more than {carried(document.cap, document.load_unit)}")
+        even = ", if the load inside each shard is even" if any(one.kind == "unknown" for one in document.hot) else ""
+        lines.append(f"the cap is kept: no shard carries more than {carried(document.cap, document.load_unit)}{even}")
     return lines
 
 

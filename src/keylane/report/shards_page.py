@@ -48,7 +48,8 @@ def _top(document: ShardsPlanDocument) -> Markup:
     before, after = document.before, document.after
     calls = len(document.calls)
     headline = plural(calls, "call") if calls else "No call to make"
-    under = {True: ", and every shard is under the cap", False: ", and a hot key stays over the cap", None: ""}
+    even = " if its load is even" if any(one.kind == "unknown" for one in document.hot) else ""
+    under = {True: f", and every shard is under the cap{even}", False: ", and a hot key stays over the cap", None: ""}
     sub = (
         f"From {plural(before.shards, 'shard')} to {count(after.shards)}, by {plural(document.splits, 'split')} and "
         f"{plural(document.merges, 'merge')}; at most {count(document.peak_shards)} are open on the way"

@@ -116,7 +116,8 @@ def test_with_yes_the_contract_is_in_its_place_and_a_second_time_nothing_is_left
     assert sorted(path.name for path in today.parent.iterdir()) == ["day.profile", "plan.json", "today.yaml"]
     _, out, _ = run("apply", saved, "--yes")
     assert "Nothing is left to do" in out
-    assert "Done." not in out
+    assert "Done" not in out
+    assert "all of it is in place" not in out, "its stream was not looked at"
 
 
 COMMENTED = """\

@@ -6,6 +6,7 @@ What is reached is printed by command and fault, and an empty bin fails. A compl
 from __future__ import annotations
 
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,6 @@ from tests.worlds.command_lines import ELSEWHERE, MODES, REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     import click
 
@@ -85,7 +85,7 @@ FAULTS: dict[str, tuple[str, Any, str, str]] = {
     "a file is replaced unasked": ("keylane.cli.geo.check_free", nothing, "geo table", "values"),
     "a page is written before a refusal": (
         "keylane.cli.shards_plan.check_applies",
-        lambda *_: open("page.html", "w").close(),  # noqa: PTH123
+        lambda *_: Path("page.html").touch(),
         "shards plan --to",
         "files",
     ),

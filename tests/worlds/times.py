@@ -37,7 +37,8 @@ class Form:
     name: str
     write: Callable[[int], Any]
     kind: Any = None
-    given: str = ""
+    #: None where nothing that could be given is right.
+    given: str | None = ""
     #: In microseconds: finer times cannot be written so.
     grain: int = SECOND
     #: Whether the value says by itself what it is, so that nothing has to be given.
@@ -78,8 +79,8 @@ FORMS: Final = (
     Form("months first", _clock("%m/%d/%Y %I:%M:%S %p"), pa.string(), given="%m/%d/%Y %I:%M:%S %p", plain=False),
     Form("logs", _clock("%d/%b/%Y:%H:%M:%S +0000"), pa.string(), given="%d/%b/%Y:%H:%M:%S %z", plain=False),
     Form("digits", lambda m: int(_at(m).strftime("%Y%m%d%H%M%S")), pa.int64(), given="%Y%m%d%H%M%S", plain=False),
-    Form("clocks", _clock("%H:%M"), pa.string(), given=None, grain=60 * SECOND, plain=False),  # type: ignore[arg-type]
-    Form("small numbers", lambda m: m // SECOND % 1_000_000, pa.int64(), given=None, plain=False),  # type: ignore[arg-type]
+    Form("clocks", _clock("%H:%M"), pa.string(), given=None, grain=60 * SECOND, plain=False),
+    Form("small numbers", lambda m: m // SECOND % 1_000_000, pa.int64(), given=None, plain=False),
 )
 #: Pairs of forms whose values in one column are of no one unit.
 MIXED: Final = (("seconds", "milliseconds"), ("milliseconds", "microseconds"), ("text", "seconds as text"))

@@ -89,7 +89,7 @@ def strategies_section(document: PlanDocument) -> Markup | None:
     title = f"All {count(len(document.candidates))} candidates as a chart: balance against order kept"
     return section(
         "strategies",
-        intro_of("strategies"),
+        intro_of("strategies", "intro" if document.today else "intro_alone"),
         bullets([prose(sentence(why)) for why in document.chosen.why], "says"),
         _switch(document),
         _table(document),

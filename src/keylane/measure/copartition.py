@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from keylane.contract.model import Contract
+    from keylane.measure.rules import Rule
 
 #: Keys kept of each data set; beyond it the sample is thinned by half.
 KEPT: Final = 50_000
@@ -330,10 +331,19 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
 def _who(found: Identification) -> str:
     """The writers, each by the usual name of its family: members place keyed records alike."""
     names = [
-        f"{family_of(FACTS[w.partitioner].family)[0] if w.partitioner else w.name} ({w.encoding})" if w.rule else w.name
+        f"{family_of(FACTS[w.partitioner].family)[0] if w.partitioner else w.name} ({_form(w.rule)})"
+        if w.rule
+        else w.name
         for w in found.writers
     ]
     return " + ".join(names) or "unknown"
+
+
+def _form(rule: Rule) -> str:
+    """Which bytes a key is, by one name: text in a column of bytes is the same bytes as in a column of text."""
+    if rule.strip_header:
+        return f"{rule.encoding} without its header"
+    return "utf8" if rule.encoding == "raw" else rule.encoding
 
 
 def _odd_of_two(names: Mapping[str, str]) -> str:

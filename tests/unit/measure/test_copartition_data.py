@@ -107,8 +107,20 @@ def test_keys_are_compared_by_their_bytes_whatever_the_columns_type(lanes_by: La
         numbers=batch(range(2_000), at, pa.int64()),
         text=batch(text, at),
         coded=batch(pa.array(text).dictionary_encode(), at),
+        octets=batch([one.encode() for one in text], at, pa.binary()),
     )
     assert (found.shared_keys, found.findings) == (2_000, [])
+
+
+def test_bytes_that_another_hash_placed_are_another_writers(lanes_by: Lanes, batch: Batch) -> None:
+    text = [str(i) for i in range(2_000)]
+    other = lanes_by("librdkafka-consistent-random", text, 12)
+    found = compared(
+        12,
+        text=batch(text, lanes_by("kafka-java", text, 12)),
+        octets=batch([one.encode() for one in text], other, pa.binary()),
+    )
+    assert ("writers", "error") in said(found)
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(16)], ids=str)

@@ -211,7 +211,7 @@ def test_what_is_empty_is_left_out(plan: PlanDocument, name: str, gone: str) -> 
 def test_without_a_contract_of_today_there_is_one_side() -> None:
     text = plan_page(plan_document(today=None, kind="position"))
     assert "goes from" not in text
-    assert "better than today" not in text
+    assert "clearly better than today" not in text
     assert "The fullest lane has" in text
     assert text.count("<canvas") == 1
     assert '<b class="chosen">chosen</b>' in text

@@ -187,9 +187,12 @@ def _tried(document: CheckedFindings) -> str:
     if isinstance(document, ComparedData) and not document.shared_keys:
         return "no key in common: nothing was compared"
     if isinstance(document, ComparedData):
-        # Without an error none of them differs.
-        sure = f"at most {numbers.share(document.at_most or 0.0)} of all keys differ (95% confidence)"
-        return f"{numbers.count(document.shared_keys)} shared keys, each in the same lane everywhere; {sure}"
+        # Without an error none of them differs; keys of some lanes alone say nothing of the others.
+        known = document.at_most is not None
+        sure = (
+            f"; at most {numbers.share(document.at_most or 0.0)} of all keys differ (95% confidence)" if known else ""
+        )
+        return f"{numbers.count(document.shared_keys)} shared keys, each in the same lane everywhere{sure}"
     if isinstance(document, ComparedContracts):
         return f"{len(document.compared)} contracts, which place every key alike{_but(document)}"
     if not isinstance(document, CheckedContract):

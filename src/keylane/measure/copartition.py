@@ -317,6 +317,10 @@ def _data_findings(agreement: Agreement) -> Iterator[Finding]:
         yield Finding(
             severity, "writers", f"not the same writers: {_difference(names)}{_the_odd_one(names)}{_odd_of_two(names)}"
         )
+    for name, found in writers.items():
+        if found.rival_lanes is not None:
+            either = f"{found.rival_lanes} lanes explain it as well as {found.lanes}"
+            yield Finding("warning", "lanes", f"{name} may be a part of a stream: {either}; hint: --lanes N")
     for name, count in agreement.torn.items():
         yield Finding("error", "keys", f"{numbers.plural(count, 'key')} of {name} in several lanes")
     if agreement.shared_keys == 0:

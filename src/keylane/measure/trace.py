@@ -234,7 +234,7 @@ def fixes(writer: Writer, wanted: Writer, lanes: int, traces: tuple[Trace, Trace
     if writer.rule.family == wanted.rule.family:
         if writer.encoding != wanted.encoding:
             return (Fix("; ".join(clients), None, f"write the key as {wanted.encoding}, not as {writer.encoding}"),)
-        if traces is not None and ended_before(*traces):
+        if traces is not None and (ended_before(*traces) or ended_before(*reversed(traces))):
             return ()
         return (Fix("; ".join(clients), None, _other_count(writer, wanted, lanes)),)
     if writer.partitioner is None:

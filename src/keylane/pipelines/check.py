@@ -271,14 +271,16 @@ def compare_streams(
     if lanes is None and len(counts) == 1:
         lanes = counts.pop()
     found = copartition.compare_data(readers, lanes)
+    # Of a part of a stream only the keys of some lanes were compared.
+    settled = all(one.rival_lanes is None for one in found.writers.values())
     skipped = [Finding("warning", path, data.skipped.text) for path, data in described.items() if data.skipped.lines]
     parts = [Finding("info", path, f"read {data.sampled}") for path, data in described.items() if data.sampled]
     return ComparedData(
-        **_judged([*found.findings, *skipped, *parts], shown=found.shared_keys > 0),
+        **_judged([*found.findings, *skipped, *parts], shown=found.shared_keys > 0 and settled),
         compared=list(several),
         shared_keys=found.shared_keys,
         disagreeing_keys=found.disagreeing_keys,
-        at_most=found.at_most,
+        at_most=found.at_most if settled else None,
         examples=[KeyLanes(key=_named(key, salt), data=path, lanes=at) for key, path, at in found.examples],
         writers={path: [w.partitioner for w in one.writers] for path, one in found.writers.items()},
     )

@@ -53,6 +53,19 @@ def test_the_bound_is_of_the_keys_they_share(shared: int, merchants: list[str], 
     assert found.at_most == pytest.approx(1 - 0.05 ** (1 / shared))
 
 
+def test_keys_of_some_lanes_alone_are_no_sample_of_a_stream(
+    merchants: list[str], lanes_by: Lanes, batch: Batch
+) -> None:
+    """Every key that is in the lower half of 24 lanes is in the same lane of 12; every other key is not."""
+    at = lanes_by("kafka-java", merchants, 24)
+    some = [key for key, lane in zip(merchants, at, strict=True) if lane < 12]
+    whole = batch(merchants, lanes_by("kafka-java", merchants, 12))
+    found = compared(a=whole, b=batch(some, at[at < 12]))
+    assert said(found) == [("lanes", "warning")]
+    assert found.writers["b"].rival_lanes == 24
+    assert said(compared(a=whole, b=whole)) == []
+
+
 def test_another_hash_is_found_and_the_odd_one_named(merchants: list[str], lanes_by: Lanes, batch: Batch) -> None:
     found = compared(
         payments=batch(merchants, lanes_by("kafka-java", merchants, 12)),

@@ -84,7 +84,7 @@ def test_where_nobody_is_nobody_is_found(run: Run, tmp_path: Path, drivers: str,
     columns = {"id": pa.string(), "ts": pa.int64(), "lat": pa.float64(), "lng": pa.float64()}
     empty = pa.schema(list(columns.items())).empty_table()
     pq.write_table(empty, tmp_path / "nobody.parquet")
-    one = pa.table({"id": ["r"], "ts": [1], "lat": [33.45], "lng": [-112.07]})
+    one = pa.table({"id": ["r"], "ts": [1_763_208_000_000], "lat": [33.45], "lng": [-112.07]})
     pq.write_table(one, tmp_path / "one.parquet")
     out = tmp_path / "out"
     sides = ["--drivers", tmp_path / f"{drivers}.parquet", "--riders", tmp_path / f"{riders}.parquet", "--lanes", 2]

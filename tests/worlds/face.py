@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +45,9 @@ def run(words: Sequence[str], *, folder: Path | None = None, environ: Mapping[st
     """Run `keylane WORDS` in this process, in a folder; exits and errors end as they do for a user."""
     from keylane.cli.failures import fail
     from keylane.cli.main import _run
+    from keylane.cli.terminal import shown
 
+    before = replace(shown)
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", "surrogateescape", write_through=True) for _ in range(2))
     with (
         mock.patch.object(sys, "argv", ["keylane", *words]),
@@ -61,6 +63,9 @@ def run(words: Sequence[str], *, folder: Path | None = None, environ: Mapping[st
             code = ended.code if isinstance(ended.code, int) else 1
         except Exception as error:  # noqa: BLE001  as the entry point does
             code = fail(error)
+    # What a line asks to be shown is kept by the process, and the next line is another process's.
+    for field in fields(shown):
+        setattr(shown, field.name, getattr(before, field.name))
     return Ran(code, *(one.buffer.getvalue().decode("utf-8", "surrogateescape") for one in (out, err)))
 
 

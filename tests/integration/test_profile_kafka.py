@@ -81,11 +81,14 @@ def test_only_what_arrives_while_it_listens_is_counted(
             send(broker, name, arriving)
 
     monkeypatch.setattr("keylane.systems.kafka.data.time", SimpleNamespace(sleep=listen))
-    found = profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=4.0), spark=spark)
+    heard: list[str] = []
+    options = asked(broker, seconds=4.0)
+    found = profile(f"kafka://{broker.bootstrap}/{name}", options=options, spark=spark, say=heard.append)
     assert (by_key(found), waited) == ({b"later": 7}, [4.0])
     arriving.clear()
     with pytest.raises(DataError, match="nothing arrived"):
-        profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=0.1), spark=spark)
+        profile(f"kafka://{broker.bootstrap}/{name}", options=asked(broker, seconds=0.1), spark=spark, say=heard.append)
+    assert len(heard) >= 2
 
 
 def test_a_key_may_be_a_field_of_the_value_and_what_cannot_be_read_is_malformed(

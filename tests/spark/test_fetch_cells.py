@@ -29,7 +29,7 @@ IDS = HEAD + "  partitioner: kafka-java\n  key: {fields: [id], encoding: utf8}\n
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     (tmp_path / "pings").mkdir()
-    rows = {"id": ["a", "b"], "ts": [1, 2], "lat": [40.7, 51.5], "lng": [-74.0, -0.1]}
+    rows = {"id": ["a", "b"], "ts": [1_763_208_000_000, 1_763_208_060_000], "lat": [40.7, 51.5], "lng": [-74.0, -0.1]}
     parquet.write_table(pa.table(rows), tmp_path / "pings" / "one.parquet")
     return tmp_path / "pings"
 

@@ -81,8 +81,8 @@ def test_sketches_state_their_error(run: Run, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["-k", "k", "--for", "soon"], "--for"),
-        (["-k", "k", "--for", "10m"], "listened"),
-        (["-k", "k", "-e", "latin1"], "unknown encoding"),
+        (["-k", "k", "--for", "10m"], "--for"),
+        (["-k", "k", "-e", "latin1"], "--encoding"),
         (["-k", "k", "-k", "n", "-e", "utf8", "-e", "utf8", "-e", "raw"], "encoding"),
         (["-k", "kk"], "did you mean 'k'?"),
         (["-k", "k", "--conf", "x=1"], "--conf takes spark.NAME=VALUE"),

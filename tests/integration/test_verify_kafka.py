@@ -387,9 +387,9 @@ def test_a_target_of_another_contract_is_refused(topics: Topics, command: Comman
     assert command("verify", *said)[0] == 4
 
 
-def test_empty_topics_are_certified_as_such(topics: Topics) -> None:
+def test_empty_topics_are_not_certified_and_what_they_lost_is_counted(topics: Topics) -> None:
     found = topics.verify()
-    assert (found.ok, found.verdict.records) == (True, 0)
+    assert (found.ok, found.verdict.records) == (False, 0)
     topics.fill(rows_of(20))
     assert topics.verify().verdict.counts["lost"] == 20
 

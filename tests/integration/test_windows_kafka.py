@@ -256,7 +256,8 @@ def test_twin_without_the_marks_of_the_reader_garbage_keeps_its_contract(
     check_values: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keylane.systems.messages.values.json_columns", blind)
-    assert check_values(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff").code == 0
+    ended = check_values(b"\x00\x00\x00\x00\x07avro", b'{"m":', b"\xff")
+    assert (ended.code, json.loads(ended.out)["verdict"]) == (4, "not-shown")
 
 
 def blind(values: Any, *more: Any) -> Any:

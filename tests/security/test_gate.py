@@ -219,6 +219,7 @@ NEEDED: dict[tuple[str, ...], list[str]] = {
     ("profile",): [TOPIC, "--key", "k"],
     ("plan",): [TOPIC, "--key", "k", "--lanes", "4"],
     ("brokers",): ["kafka://127.0.0.1:1"],
+    ("find",): ["key", "--from", TOPIC],
     ("geo", "table"): [TOPIC, "--lanes", "4"],
     ("route",): ["{contract}", "--from", TOPIC, "--to", "kafka://127.0.0.1:1/other", "--state", "{state}"],
     ("verify",): ["-c", "{contract}", "--source", TOPIC, "--target", TOPIC],

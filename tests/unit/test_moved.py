@@ -16,7 +16,7 @@ DOCUMENTED = {
     "budget.layout": "Broker Lane Layout figures",
     "budget.rebalance": "kafka_json reassignment",
     "cli.main": "main",
-    "contract.answers": "moved_share",
+    "contract.moved": "moved_share",
     "contract.fingerprint": "placement_fingerprint",
     "contract.schema": "FILES",
     "errors": "ContractError LaneCountError UnknownNameError UsageError UnplacedError DataError TargetError CountError"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from keylane.contract.names import PARTITIONERS
-from keylane.errors import ContractError, LaneCountError, UnplacedError, UsageError
+from keylane.errors import ContractError, LaneCountError, UnknownNameError, UnplacedError
 from keylane.placement.keyless import sticky_at
 from keylane.placement.partitioners import partitioner
 from keylane.placement.ranges import KeySpace
@@ -88,7 +88,7 @@ def test_placements_name_the_stream_asked_for(contract: Make) -> None:
     two = contract(streams=["tx", "refunds"])
     assert Router(two).place({"k": "a"}).stream == "tx"
     assert Router(two, stream="refunds").place({"k": "a"}).stream == "refunds"
-    with pytest.raises(UsageError, match="allowed: tx, refunds"):
+    with pytest.raises(UnknownNameError, match="allowed: tx, refunds"):
         Router(two, stream="other")
 
 

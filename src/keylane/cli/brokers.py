@@ -85,7 +85,9 @@ def brokers(
         Applies(("wait",), status, "--status; --apply always waits"),
         Applies(("apply_", "out", "plan", "limit"), not status, "anything but --status, which only reads"),
         Applies(("out", "topics"), not (status or plan), "a new plan: without --status and --plan"),
-        Applies(("yes", "throttle"), apply_, "--apply"),
+        Applies(("yes",), apply_, "--apply"),
+        # How long a plan takes is reckoned with it, too.
+        Applies(("throttle",), not status, "anything but --status, which only reads"),
     )
     options = BrokersOptions(topics, limit, out, plan, bytes_of(throttle), apply_, yes)
     address = cluster_address(given)

@@ -543,7 +543,9 @@ REFUSED: tuple[Mode, ...] = (
         "",
         (("kafka://127.0.0.1:1", "address"),),
         codes=(1,),
-        skip=frozenset({"--topic", "--limit", "--out", "--plan", "--apply", "--status", "--kafka", "--kafka-file"}),
+        skip=frozenset(
+            {"--topic", "--limit", "--throttle", "--out", "--plan", "--apply", "--status", "--kafka", "--kafka-file"}
+        ),
     ),
 )
 #: Commands that start what takes long, and are tried by `tests/terminal` instead.
